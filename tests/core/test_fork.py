@@ -15,7 +15,7 @@ import pytest
 import tensorplug as tp
 from tensorplug.dispatch.locks import Lock
 from tensorplug.errors import BackendClosedError, TensorplugError
-from tensorplug_cpu.jit import compiler
+from tensorplug_cpu.jit.codegen import compiler
 
 from . import engines
 from .engines import using

@@ -16,7 +16,7 @@ from tensorplug.engine.engine import Engine, Opened
 from tensorplug.engine.registry import Registry
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu import plugin
-from tensorplug_cpu.jit.settings import JIT
+from tensorplug_cpu.jit.codegen.settings import JIT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

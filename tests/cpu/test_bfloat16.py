@@ -12,14 +12,15 @@ from tensorplug.contract.groups import Group, GroupInput, GroupOutput, Reduction
 from tensorplug.contract.spec import TensorType
 from tensorplug_cpu import blocks, memory_pool
 from tensorplug_cpu.backend import CpuBackend
-from tensorplug_cpu.jit import groups, settings
-from tensorplug_cpu.jit.compiler import is_available
+from tensorplug_cpu.jit.codegen import settings
+from tensorplug_cpu.jit.codegen.compiler import is_available
+from tensorplug_cpu.jit.groups import kernels
 
 B = dt.bfloat16
 SIZE = 1 << 15
 COMPILERS = {
     "LLVM": pytest.param(
-        groups.compile_group,
+        kernels.compile_group,
         marks=pytest.mark.skipif(not is_available(), reason="llvmlite is not installed"),
     ),
     "NumPy": blocks.compile_group,

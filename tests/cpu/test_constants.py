@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug_cpu.jit.convolution import Convolution
-from tensorplug_cpu.jit.settings import JIT
+from tensorplug_cpu.jit.codegen.settings import JIT
+from tensorplug_cpu.jit.families.convolution import Convolution
 
 RNG = np.random.default_rng(11)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug_cpu.jit.settings import JIT
+from tensorplug_cpu.jit.codegen.settings import JIT
 
 RNG = np.random.default_rng(3)
 ENDINGS = {

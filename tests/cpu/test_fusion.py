@@ -10,7 +10,7 @@ import pytest
 import tensorplug as tp
 from tensorplug_cpu import groups
 from tensorplug_cpu.blocks import groups as blocks
-from tensorplug_cpu.jit.settings import JIT
+from tensorplug_cpu.jit.codegen.settings import JIT
 
 pytestmark = pytest.mark.usefixtures("_small_blocks")
 

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import ctypes
-import importlib
 import inspect
 import os
-import pkgutil
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 
-from tensorplug.plugin import BackendWarning
+from tensorplug.plugin import BackendWarning, modules_of
 from tensorplug_cpu import jit
-from tensorplug_cpu.jit import compiler
+from tensorplug_cpu.jit.codegen import compiler
 
 pytestmark = pytest.mark.skipif(not compiler.is_available(), reason="llvmlite is not installed")
 
@@ -170,10 +168,7 @@ FEW = {
 
 
 def test_versions_of_functions_that_depend_on_sizes_are_not_kept_for_good():
-    modules = [
-        importlib.import_module(f"tensorplug_cpu.jit.{each.name}")
-        for each in pkgutil.iter_modules(jit.__path__)
-    ]
+    modules = modules_of(jit)
     kept = {
         each
         for module in modules
@@ -185,4 +180,4 @@ def test_versions_of_functions_that_depend_on_sizes_are_not_kept_for_good():
         f"{each.__module__}.{each.__name__}": each.cache_info().maxsize
         for each in kept
         if each.cache_info().maxsize is None and set(inspect.signature(each).parameters) - FEW
-    } == {"tensorplug_cpu.jit.gathers._gather_function": None}  # widths of `gathers._FIXED`
+    } == {"tensorplug_cpu.jit.families.gathers._gather_function": None}  # widths of `gathers._FIXED`

@@ -15,8 +15,9 @@ from tensorplug.plugin import (
 )
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu import casting
-from tensorplug_cpu.jit import groups, settings
-from tensorplug_cpu.jit.compiler import is_available
+from tensorplug_cpu.jit.codegen import settings
+from tensorplug_cpu.jit.codegen.compiler import is_available
+from tensorplug_cpu.jit.groups import kernels
 
 pytestmark = pytest.mark.skipif(not is_available(), reason="llvmlite is not installed")
 
@@ -64,7 +65,7 @@ def evaluate(root, arrays):
         (),
         (GroupOutput(root, TensorType(root.dtype, (size,)), (True,)),),
     )
-    (result,) = groups.compile_group(group)(*arrays)
+    (result,) = kernels.compile_group(group)(*arrays)
     return result
 
 

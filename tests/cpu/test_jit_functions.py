@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug_cpu.jit import functions
-from tensorplug_cpu.jit.settings import JIT
+from tensorplug_cpu.jit.codegen.settings import JIT
+from tensorplug_cpu.jit.groups import elementary
 
 MORE = {"erf": np.vectorize(math.erf), "erfc": np.vectorize(math.erfc)}
 NUMPY = {"asin": "arcsin", "acos": "arccos", "acosh": "arccosh", "atanh": "arctanh"}
 EDGES = [0.0, -0.0, 1.0, -1.0, 0.5, 3e4, 1e8, -1e30, 1e-30, np.inf, -np.inf, np.nan]
 CASES = [
     (spec.name, dtype)
-    for spec, dtypes in functions._FASTER.items()
+    for spec, dtypes in elementary._FASTER.items()
     for dtype in sorted(dtypes, key=str)
 ]
 
@@ -63,7 +63,7 @@ def test_layouts(view):
 
 def test_other_dtypes_and_small_arrays_have_numpys_loops(monkeypatch):
     asked = []
-    monkeypatch.setattr(functions, "compile_group", asked.append)
+    monkeypatch.setattr(elementary, "compile_group", asked.append)
     tp.asin(tp.asarray(np.ones(3, np.float16)))
     tp.log(tp.asarray(np.ones(3)))
     tp.asin(tp.asarray(np.ones(3, np.complex64)))

@@ -9,8 +9,8 @@ import pytest
 
 from tensorplug.plugin import OutOfRangeError, specs
 from tensorplug_cpu import parallel, segments
-from tensorplug_cpu.jit import gathers
-from tensorplug_cpu.jit.settings import JIT
+from tensorplug_cpu.jit.codegen.settings import JIT
+from tensorplug_cpu.jit.families import gathers
 
 pytestmark = pytest.mark.usefixtures("loops")
 

@@ -11,7 +11,8 @@ from tensorplug.plugin import Group, GroupInput, GroupOutput, Reduction, TensorT
 from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import expressions as ex
 from tensorplug_cpu import parallel
-from tensorplug_cpu.jit import compiler, groups, settings, threads
+from tensorplug_cpu.jit.codegen import compiler, settings
+from tensorplug_cpu.jit.groups import kernels, threads
 
 pytestmark = pytest.mark.skipif(not compiler.is_available(), reason="llvmlite is not installed")
 
@@ -66,7 +67,7 @@ def make(shape, inputs, reductions, outputs):
 
 def run(group, arrays):
     before = [array.copy() for array in arrays]
-    results = groups.compile_group(group)(*arrays)
+    results = kernels.compile_group(group)(*arrays)
     for array, copy in zip(arrays, before, strict=True):
         np.testing.assert_array_equal(array, copy)
     for result, output in zip(results, group.outputs, strict=True):
@@ -356,7 +357,7 @@ def test_outputs_into_the_memory_of_inputs(shape, dtype):
     wanted = run(group, arrays)
     into = [1, None, 0, None]
     outputs = [replace(each, into=at) for each, at in zip(group.outputs, into, strict=False)]
-    found = groups.compile_group(replace(group, outputs=tuple(outputs)))(*arrays)
+    found = kernels.compile_group(replace(group, outputs=tuple(outputs)))(*arrays)
     for each, right, at in zip(found, wanted, into, strict=False):
         assert (at is None) or each is arrays[at]
         np.testing.assert_array_equal(each, right)
@@ -368,13 +369,13 @@ def test_what_is_declined(monkeypatch):
         spans = (True,) * len(shape)
         return make(shape, [(dtype, spans)], [], [(x + x, spans)])
 
-    assert groups.compile_group(added(dt.complex64, (9,))) is None
-    assert groups.compile_group(added(dt.float32, (0, 3))) is None
-    assert groups.compile_group(added(dt.float32, (9,)))
+    assert kernels.compile_group(added(dt.complex64, (9,))) is None
+    assert kernels.compile_group(added(dt.float32, (0, 3))) is None
+    assert kernels.compile_group(added(dt.float32, (9,)))
     monkeypatch.setenv(settings.JIT, "1")
-    assert groups.compile_group(added(dt.float32, (9,)))
+    assert kernels.compile_group(added(dt.float32, (9,)))
     monkeypatch.setenv(settings.JIT, "0")
-    assert groups.compile_group(added(dt.float32, (1 << 20,))) is None
+    assert kernels.compile_group(added(dt.float32, (1 << 20,))) is None
 
 
 def test_a_refusal_declines(monkeypatch):
@@ -383,7 +384,7 @@ def test_a_refusal_declines(monkeypatch):
 
     monkeypatch.setattr(threads, "compile_function", refuse)
     group, _ = softmax((6, 10), (False, True))
-    assert groups.compile_group(group) is None
+    assert kernels.compile_group(group) is None
 
 
 @pytest.mark.parametrize("dtype", [dt.float32, dt.float64, dt.int32])

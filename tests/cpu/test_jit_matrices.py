@@ -7,7 +7,8 @@ from math import prod
 import numpy as np
 import pytest
 
-from tensorplug_cpu.jit import calls, matrices
+from tensorplug_cpu.jit.families import matrices
+from tensorplug_cpu.jit.loops import calls
 
 pytest.importorskip("llvmlite")
 

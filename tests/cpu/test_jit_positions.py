@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from tensorplug.plugin import specs
-from tensorplug_cpu.jit import positions
-from tensorplug_cpu.jit.settings import JIT
+from tensorplug_cpu.jit.codegen.settings import JIT
+from tensorplug_cpu.jit.families import positions
 
 pytestmark = pytest.mark.usefixtures("loops")
 

@@ -10,8 +10,9 @@ import pytest
 
 from tensorplug.ops import reduction as ops
 from tensorplug.plugin import specs
-from tensorplug_cpu.jit import calls, factors, reductions
-from tensorplug_cpu.jit.settings import JIT
+from tensorplug_cpu.jit.codegen.settings import JIT
+from tensorplug_cpu.jit.families import factors, reductions
+from tensorplug_cpu.jit.loops import calls
 from tensorplug_cpu.summation import groups, summer
 
 pytestmark = pytest.mark.usefixtures("loops")

@@ -9,8 +9,8 @@ import pytest
 
 from tensorplug.plugin import bilinear_taps, specs
 from tensorplug_cpu import parallel
-from tensorplug_cpu.jit import resizing
-from tensorplug_cpu.jit.settings import JIT
+from tensorplug_cpu.jit.codegen.settings import JIT
+from tensorplug_cpu.jit.families import resizing
 
 pytestmark = pytest.mark.usefixtures("loops")
 

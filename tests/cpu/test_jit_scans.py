@@ -10,8 +10,8 @@ import pytest
 
 from tensorplug.ops import cumulative as ops
 from tensorplug_cpu import parallel
-from tensorplug_cpu.jit import scans
-from tensorplug_cpu.jit.settings import JIT
+from tensorplug_cpu.jit.codegen.settings import JIT
+from tensorplug_cpu.jit.families import scans
 
 pytestmark = pytest.mark.usefixtures("loops")
 

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug_cpu.jit import calls, loops, stacks
+from tensorplug_cpu.jit.codegen import functions
+from tensorplug_cpu.jit.families import batched_products
+from tensorplug_cpu.jit.loops import calls
 
 pytest.importorskip("llvmlite")
 
@@ -29,7 +31,7 @@ RNG = np.random.default_rng(21)
 def _always(monkeypatch):
     """On the CPU, for any size, in as many blocks as there may be."""
     monkeypatch.setenv("TENSORPLUG_CPU_JIT", "always")
-    monkeypatch.setattr(stacks, "_PRODUCTS", 1)
+    monkeypatch.setattr(batched_products, "_PRODUCTS", 1)
     with tp.use_backend("cpu"):
         yield
 
@@ -57,12 +59,12 @@ def same(found, expected, dtype):
 def test_products(stack, rows, inner, columns, dtype):
     a, b = numbers((*stack, rows, inner), dtype), numbers((*stack, inner, columns), dtype)
     expected = np.einsum("...ij,...jk->...ik", a.astype("f8"), b.astype("f8"))
-    run = stacks.stacked_product(a.shape, b.shape, a.dtype, transpose_b=False)
+    run = batched_products.stacked_product(a.shape, b.shape, a.dtype, transpose_b=False)
     same(run(a, b), expected, dtype)
     same(run(a, np.asfortranarray(b)), expected, dtype)
     same(run(np.repeat(a, 2, axis=-1)[..., ::2], b), expected, dtype)
     turned = np.ascontiguousarray(b.swapaxes(-1, -2))
-    other = stacks.stacked_product(a.shape, turned.shape, a.dtype, transpose_b=True)
+    other = batched_products.stacked_product(a.shape, turned.shape, a.dtype, transpose_b=True)
     same(other(a, turned), expected, dtype)
     # The rows of the groups of an image lie in turn; so do those of the result.
     to_rows, back = turns(stack)
@@ -78,7 +80,7 @@ def test_endings(columns, ending):
     a, b = numbers((2, 3, 19, 40), "f4"), numbers((2, 3, 40, columns), "f4")
     a[0, 1, 2, 3] = np.nan
     bias, slope = numbers((2, 3, 1, columns), "f4"), numbers((columns,), "f4")
-    run = stacks.stacked_product(a.shape, b.shape, a.dtype, transpose_b=False)
+    run = batched_products.stacked_product(a.shape, b.shape, a.dtype, transpose_b=False)
     plain = np.einsum("...ij,...jk->...ik", a.astype("f8"), b.astype("f8")) + bias
     assert np.isnan(plain).any()
     assert (plain < 0).any()
@@ -94,7 +96,7 @@ def test_endings(columns, ending):
 
 @pytest.mark.parametrize("columns", range(1, 150))
 def test_panels_cover_every_column_once(columns):
-    panels = stacks.cut(4, 11, columns)
+    panels = batched_products.cut(4, 11, columns)
     assert [panel.first for panel in panels] == [0, *(panel.stop for panel in panels[:-1])]
     assert panels[-1].stop == columns
     for panel in panels:
@@ -106,7 +108,7 @@ def test_panels_cover_every_column_once(columns):
 @pytest.mark.parametrize("width", [16, 32, 64])
 def test_vectors_of_every_width(monkeypatch, width):
     """What is written for other processors is right too."""
-    monkeypatch.setattr(loops, "vector_bytes", lambda: width)
+    monkeypatch.setattr(functions, "vector_bytes", lambda: width)
     test_products((2, 3), 26, 34, 34, "float32")
     test_products((3,), 17, 5, 7, "float64")
 
@@ -116,7 +118,7 @@ def test_the_same_bits_in_any_number_of_threads(monkeypatch):
     results = []
     for least in (1, 1 << 60):
         monkeypatch.setattr(calls, "_SHARED", least)
-        run = stacks.stacked_product(a.shape, b.shape, a.dtype, transpose_b=False)
+        run = batched_products.stacked_product(a.shape, b.shape, a.dtype, transpose_b=False)
         results.append(run(a, b))
     np.testing.assert_array_equal(*results)
 
@@ -135,14 +137,16 @@ DECLINED = {
 @pytest.mark.parametrize("name", DECLINED)
 def test_what_blas_does(name):
     a, b, dtype = DECLINED[name]
-    assert stacks.stacked_product(a, b, np.dtype(dtype), transpose_b=False) is None
+    assert batched_products.stacked_product(a, b, np.dtype(dtype), transpose_b=False) is None
 
 
 def test_small_products_stay_with_blas(monkeypatch):
     monkeypatch.setenv("TENSORPLUG_CPU_JIT", "1")
     large, small = (4, 64, 64), (4, 32, 32)
     for shape in (large, small):
-        found = stacks.stacked_product(shape, shape, np.dtype("float32"), transpose_b=False)
+        found = batched_products.stacked_product(
+            shape, shape, np.dtype("float32"), transpose_b=False
+        )
         assert (found is None) == (shape == small)
 
 

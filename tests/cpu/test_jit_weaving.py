@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug_cpu.jit import calls, weaving
-from tensorplug_cpu.jit.calls import address
+from tensorplug_cpu.jit.families import interleaving
+from tensorplug_cpu.jit.loops import calls
+from tensorplug_cpu.jit.loops.calls import address
 
 pytest.importorskip("llvmlite")
 
@@ -47,7 +48,7 @@ def moved(array, axis):
 @pytest.mark.parametrize(("shape", "axis"), ARRAYS)
 def test_copies(shape, axis, dtype):
     array = drawn(shape, dtype)
-    found = weaving.find_weaver(shape, array.dtype)(moved(array, axis))
+    found = interleaving.find_weaver(shape, array.dtype)(moved(array, axis))
     assert (found.dtype, found.shape) == (array.dtype, shape)
     assert found.flags.c_contiguous
     np.testing.assert_array_equal(found, array)
@@ -69,7 +70,7 @@ def test_the_kernel_of_reshape(shape, axis, dtype):
 def test_other_orders():
     """They are NumPy's, and so are views."""
     array = drawn((4, 6, 5, 3), "f4")
-    weave = weaving.find_weaver(array.shape, array.dtype)
+    weave = interleaving.find_weaver(array.shape, array.dtype)
     assert weave(array[::-1]) is None
     assert weave(array.transpose(1, 0, 2, 3).copy().transpose(1, 0, 2, 3)) is None
     x = tp.asarray(array)
@@ -90,19 +91,19 @@ def test_other_orders():
     [((70,), "f4"), ((70, 9), "f4"), ((70, 1), "f4"), ((70, 4), "c16"), ((0, 4), "f4")],
 )
 def test_what_numpy_copies(shape, dtype):
-    assert weaving.find_weaver(shape, np.dtype(dtype)) is None
+    assert interleaving.find_weaver(shape, np.dtype(dtype)) is None
 
 
 def test_short_arrays_stay_with_numpy(monkeypatch):
     monkeypatch.setenv("TENSORPLUG_CPU_JIT", "1")
-    assert weaving.find_weaver((100, 20, 4), np.dtype("f4")) is None
-    assert weaving.find_weaver((100, 40, 4), np.dtype("f4")) is not None
+    assert interleaving.find_weaver((100, 20, 4), np.dtype("f4")) is None
+    assert interleaving.find_weaver((100, 40, 4), np.dtype("f4")) is not None
 
 
 def test_threads(monkeypatch):
     monkeypatch.setattr(calls, "_SHARED", 1)
     array = drawn((200, 30, 4), "f4")
-    found = weaving.find_weaver(array.shape, array.dtype)(moved(array, 1))
+    found = interleaving.find_weaver(array.shape, array.dtype)(moved(array, 1))
     np.testing.assert_array_equal(found, array)
 
 
@@ -118,5 +119,5 @@ def test_threads(monkeypatch):
 )
 @pytest.mark.parametrize("reads", [True, False])
 def test_addresses(array, reads, monkeypatch):
-    monkeypatch.setattr("tensorplug_cpu.jit.starts.reads_arrays", lambda: reads)
+    monkeypatch.setattr("tensorplug_cpu.jit.loops.addresses.reads_arrays", lambda: reads)
     assert address(array) == array.__array_interface__["data"][0]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug_cpu.jit import compiler
+from tensorplug_cpu.jit.codegen import compiler
 
 pytestmark = pytest.mark.skipif(not compiler.is_available(), reason="llvmlite is not installed")
 

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from tensorplug.plugin import Window
-from tensorplug_cpu.jit import calls, convolution, depthwise, links, loops, pieces, pooling, strips
+from tensorplug_cpu.jit.codegen import functions
+from tensorplug_cpu.jit.families import convolution, depthwise, pooling
+from tensorplug_cpu.jit.loops import calls, partitions, strips, tap_lists
 
 pytest.importorskip("llvmlite")
 
@@ -71,7 +73,7 @@ def _always(monkeypatch):
     """Native loops even where they do not pay, in as many pieces as there may be."""
     monkeypatch.setenv("TENSORPLUG_CPU_JIT", "always")
     monkeypatch.setattr(convolution, "_FEW", 1)
-    monkeypatch.setattr(pieces, "_PRODUCTS", 1)
+    monkeypatch.setattr(partitions, "_PRODUCTS", 1)
 
 
 def windows(names):
@@ -132,7 +134,7 @@ def test_convolution(names, batch, channels, filters, dtype):
 @pytest.mark.parametrize("products", [20_000, 1 << 30])
 @pytest.mark.parametrize("names", GEOMETRIES)
 def test_pieces_of_several_images(monkeypatch, names, products):
-    monkeypatch.setattr(pieces, "_PRODUCTS", products)
+    monkeypatch.setattr(partitions, "_PRODUCTS", products)
     test_convolution(names, 17, 2, 48, "float32")
 
 
@@ -334,7 +336,7 @@ def test_sums_do_not_depend_on_threads(monkeypatch, channels):
 @pytest.mark.parametrize("width", [16, 32, 64])
 def test_vectors_of_every_width(monkeypatch, width):
     """What is written for other processors is right too."""
-    monkeypatch.setattr(loops, "vector_bytes", lambda: width)
+    monkeypatch.setattr(functions, "vector_bytes", lambda: width)
     test_convolution(("same", "all"), 2, 70, 33, "float32")
     test_convolution(("same", "odd"), 2, 1, 33, "float32")
     test_depthwise(("stride", "dilated"), 2, 70, "float64", 1)
@@ -365,7 +367,7 @@ def test_links_of_two_axes():
     """Links of a row and a column as one axis are those of each pair of places."""
     at = windows(("same", "all"))
     axes = [
-        links.Links.forward(window).scaled(step, 0)
+        tap_lists.Links.forward(window).scaled(step, 0)
         for window, step in zip(at, (100, 1), strict=True)
     ]
     both = axes[0].beside(axes[1])

@@ -11,10 +11,10 @@ from tensorplug.plugin import RANDOM_KEY, TensorType
 from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.oracle import random as oracle
 from tensorplug_cpu import philox, variates
-from tensorplug_cpu.jit import philox as native
-from tensorplug_cpu.jit.lanes import Lanes
-from tensorplug_cpu.jit.loops import Function
-from tensorplug_cpu.jit.settings import JIT
+from tensorplug_cpu.jit.codegen.functions import Function
+from tensorplug_cpu.jit.codegen.lanes import Lanes
+from tensorplug_cpu.jit.codegen.settings import JIT
+from tensorplug_cpu.jit.families import philox as native
 from tensorplug_cpu.kernels import random as kernels
 
 KEY = np.array([0xA4093822, 0x299F31D0, 0x13198A2E, 0x03707344], np.uint32)

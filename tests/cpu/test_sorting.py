@@ -9,7 +9,7 @@ import pytest
 
 from tensorplug.ops import sorting as ops
 from tensorplug.plugin import dtypes as dt
-from tensorplug_cpu.jit import selection
+from tensorplug_cpu.jit.families import selection
 
 NAN, INF = math.nan, math.inf
 REAL = sorted(dtype.name for dtype in dt.REAL - dt.WIDENED)

@@ -13,8 +13,8 @@ import numpy as np
 from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import lift_constants
 from tensorplug_cpu import blocks
-from tensorplug_cpu.jit import groups as compiled
-from tensorplug_cpu.jit import settings
+from tensorplug_cpu.jit.codegen import settings
+from tensorplug_cpu.jit.groups import kernels as compiled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

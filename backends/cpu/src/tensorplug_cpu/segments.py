@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug_cpu.jit import gathers
+from tensorplug_cpu.jit.families import gathers
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array

@@ -5,7 +5,7 @@ other, so that the error grows with the number of rows. Here the axes are merged
 last one is left to NumPy where it is long and contiguous, and any other is *folded*: cut into two,
 four or eight parts, one after the other, which are added, and so on with the result. What is small
 is summed in float64, as a product with ones, which BLAS computes faster than NumPy adds. Large
-arrays of real numbers are summed by loops of their own (``jit.reductions``), where LLVM is there.
+arrays of real numbers are summed by loops of their own (``jit.families.reductions``), where LLVM is there.
 All of it in float64, once more, where a part of a sum of float32 was too large for that.
 
 A term goes through some roundings of half an ulp: 1 when 2 parts are added, 3 of 4, 7 of 8, one of
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug_cpu.floating_point import without_overflow
-from tensorplug_cpu.jit import reductions
+from tensorplug_cpu.jit.families import reductions
 
 if TYPE_CHECKING:
     from collections.abc import Callable

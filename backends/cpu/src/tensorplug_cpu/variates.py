@@ -1,6 +1,6 @@
 """Exponential and normal variates from random words: Box-Muller's transform on arrays.
 
-Arrays here are NumPy's, or vectors with their operators (``jit.lanes``).
+Arrays here are NumPy's, or vectors with their operators (``jit.codegen.lanes``).
 
 Every step is NumPy's addition, subtraction, multiplication, division or square root of one float
 dtype, in the order given there, so that the bits are those of every other backend.

@@ -19,7 +19,7 @@ from tensorplug_cpu import correlation
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.constants import Bindable
 from tensorplug_cpu.floating_point import without_warnings
-from tensorplug_cpu.jit import convolution as native_convolution
+from tensorplug_cpu.jit.families import convolution as native_convolution
 from tensorplug_cpu.sliding_windows import layout
 
 if TYPE_CHECKING:

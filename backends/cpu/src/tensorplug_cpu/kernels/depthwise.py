@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tensorplug.plugin import CONVOLUTION_DEPTHWISE, KernelTable
 from tensorplug_cpu import depthwise
-from tensorplug_cpu.jit import depthwise as native
+from tensorplug_cpu.jit.families import depthwise as native
 from tensorplug_cpu.kernels.convolution import enter
 
 kernels = KernelTable()

@@ -12,7 +12,7 @@ from tensorplug_cpu import casting, parallel, special_functions
 from tensorplug_cpu.arrays import UNROUNDED
 from tensorplug_cpu.channels import per_channel
 from tensorplug_cpu.floating_point import binary, kernel, ufunc, without_warnings
-from tensorplug_cpu.jit.functions import compiled
+from tensorplug_cpu.jit.groups.elementary import compiled
 from tensorplug_cpu.outputs import elementwise_kernel, output_allocator
 
 if TYPE_CHECKING:

@@ -24,13 +24,13 @@ from tensorplug_cpu import correlation, depthwise
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.constants import Bindable
 from tensorplug_cpu.floating_point import without_warnings
-from tensorplug_cpu.jit import convolution as native_convolution
-from tensorplug_cpu.jit import depthwise as native_depthwise
-from tensorplug_cpu.jit import matrices, stacks
-from tensorplug_cpu.jit.calls import dense
-from tensorplug_cpu.jit.endings import ENDINGS
-from tensorplug_cpu.jit.groups import compile_group
-from tensorplug_cpu.jit.settings import is_worthwhile
+from tensorplug_cpu.jit.codegen.epilogues import ENDINGS
+from tensorplug_cpu.jit.codegen.settings import is_worthwhile
+from tensorplug_cpu.jit.families import batched_products, matrices
+from tensorplug_cpu.jit.families import convolution as native_convolution
+from tensorplug_cpu.jit.families import depthwise as native_depthwise
+from tensorplug_cpu.jit.groups.kernels import compile_group
+from tensorplug_cpu.jit.loops.calls import dense
 from tensorplug_cpu.kernels.matrix_products import find_product
 from tensorplug_cpu.sliding_windows import layout
 
@@ -204,7 +204,7 @@ def _ended(
 
 
 def _binder(
-    loops: Forward | stacks.StackedProduct,
+    loops: Forward | batched_products.StackedProduct,
     ending: str,
     attributes: Attributes,
     ends: Sequence[TensorType | None],
@@ -325,7 +325,7 @@ def fused_mat_mul(
         bound = _binder(native, ending, attributes, (bias, prelu_activation_weights), out)
         return Bindable(whole, bound)
     if not turn_a and _is_own_bias(bias, out) and prelu_activation_weights is None:
-        stack = stacks.stacked_product(a.shape, b.shape, work, transpose_b=turn_b)
+        stack = batched_products.stacked_product(a.shape, b.shape, work, transpose_b=turn_b)
         ending = _native_activation(attributes)
         if stack is not None and ending is not None:
             whole = without_warnings(_ended(stack, ending, attributes, out.shape[-1], out))

@@ -12,7 +12,7 @@ from tensorplug_cpu.arrays import working
 from tensorplug_cpu.blas import matmul, one_thread_each
 from tensorplug_cpu.constants import Bindable
 from tensorplug_cpu.floating_point import binary, kernel, without_warnings
-from tensorplug_cpu.jit import matrices
+from tensorplug_cpu.jit.families import matrices
 from tensorplug_cpu.parallel import in_parts, thread_count
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from tensorplug.plugin import KernelTable, Scalar, Shape, TensorType, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.arrays import constant, uniform
 from tensorplug_cpu.floating_point import without_warnings
-from tensorplug_cpu.jit.weaving import find_weaver
+from tensorplug_cpu.jit.families.interleaving import find_weaver
 from tensorplug_cpu.outputs import output_allocator
 from tensorplug_cpu.parallel import is_large
 

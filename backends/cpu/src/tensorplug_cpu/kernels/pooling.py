@@ -20,7 +20,7 @@ from tensorplug.plugin import (
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.arrays import UNROUNDED, working
 from tensorplug_cpu.floating_point import without_warnings
-from tensorplug_cpu.jit.pooling import first_equal, window_values
+from tensorplug_cpu.jit.families.pooling import first_equal, window_values
 from tensorplug_cpu.separable_windows import counts, few, images, joined, overlap, reduced, spread
 from tensorplug_cpu.sliding_windows import room
 from tensorplug_cpu.tiles import Tiles, covered, tiled

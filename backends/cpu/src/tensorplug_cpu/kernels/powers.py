@@ -9,7 +9,7 @@ import numpy as np
 from tensorplug.plugin import KernelSpec, KernelTable, TensorType, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.floating_point import kernel, ufunc
-from tensorplug_cpu.jit.functions import compiled
+from tensorplug_cpu.jit.groups.elementary import compiled
 from tensorplug_cpu.outputs import elementwise_kernel
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu import philox, variates
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.floating_point import without_warnings
-from tensorplug_cpu.jit import philox as native_philox
+from tensorplug_cpu.jit.families import philox as native_philox
 from tensorplug_cpu.kernels.searching import upper_bound
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import numpy as np
 from tensorplug.plugin import KernelTable, Taps, TensorType, bilinear_taps, nearest_pixels, specs
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.floating_point import without_warnings
-from tensorplug_cpu.jit.resizing import blender
+from tensorplug_cpu.jit.families.resizing import blender
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,7 +9,7 @@ import numpy as np
 
 from tensorplug.plugin import KernelTable, TensorType, specs
 from tensorplug_cpu.floating_point import kernel, without_warnings
-from tensorplug_cpu.jit.positions import searcher
+from tensorplug_cpu.jit.families.positions import searcher
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call

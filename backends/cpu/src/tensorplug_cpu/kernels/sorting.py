@@ -8,7 +8,7 @@ import numpy as np
 
 from tensorplug.plugin import KernelTable, TensorType, specs
 from tensorplug_cpu.floating_point import without_warnings
-from tensorplug_cpu.jit import selection
+from tensorplug_cpu.jit.families import selection
 from tensorplug_cpu.stable_sort import arg_sorted, by_rows, sorted_values
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from tensorplug.plugin import (
     normal_formulas,
     specs,
 )
-from tensorplug_cpu.jit.functions import compiled
+from tensorplug_cpu.jit.groups.elementary import compiled
 from tensorplug_cpu.outputs import elementwise_kernel
 
 if TYPE_CHECKING:

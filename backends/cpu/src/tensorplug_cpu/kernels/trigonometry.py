@@ -8,7 +8,7 @@ import numpy as np
 
 from tensorplug.plugin import KernelSpec, KernelTable, TensorType, specs
 from tensorplug_cpu.floating_point import ufunc
-from tensorplug_cpu.jit.functions import compiled
+from tensorplug_cpu.jit.groups.elementary import compiled
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Call

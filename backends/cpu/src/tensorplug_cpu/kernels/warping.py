@@ -10,7 +10,7 @@ from tensorplug.plugin import KernelTable, Scalar, TensorType, fill_modes, rotat
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.floating_point import without_warnings
-from tensorplug_cpu.jit.warping import warper
+from tensorplug_cpu.jit.families.warping import warper
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,0 +1,1 @@
+"""What writes LLVM code: functions, their instructions, and expressions as instructions."""

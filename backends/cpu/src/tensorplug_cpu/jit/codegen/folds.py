@@ -1,0 +1,144 @@
+"""How loops over memory combine elements: vectors of them, in a dtype wide enough."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from tensorplug_cpu.jit.codegen.functions import Function, Variable
+
+    Value = Any  # of llvmlite
+
+
+_BYTES: Final = 64  # of a vector, whatever the processor's have, for the same order everywhere
+_FACTORS: Final = 4  # lanes of a product: of so many float32, none is too large or too small
+_NAMES: Final = {"sum": ("add", "fadd"), "prod": ("mul", "fmul")}  # of integers, of floats
+
+
+@cache
+def converts_halves() -> bool:
+    """Return whether the processor converts float16; LLVM calls a function that may lack, else."""
+    import llvmlite.binding as llvm  # an extra
+
+    features = llvm.get_host_cpu_features()
+    return bool(features.get("f16c") or features.get("neon"))
+
+
+def wide_dtype(kind: str, source: str) -> str:
+    """Return the dtype in which elements are combined."""
+    if source == "bool" and kind == "sum":
+        return "int32"
+    if not source.startswith("float"):
+        return source
+    if kind in _NAMES:
+        return "float64"
+    return "float32" if source == "float16" else source
+
+
+class Fold:
+    """How values are combined, as instructions of the function ``f``.
+
+    Args:
+        f: the function.
+        kind: ``"sum"``, ``"prod"``, ``"max"`` or ``"min"``.
+        source: the dtype of the elements.
+        result: the dtype of the results.
+
+    """
+
+    def __init__(self, f: Function, kind: str, source: str, result: str) -> None:
+        self.f, self.kind = f, kind
+        self.dtype = np.dtype(source)
+        self.floating = self.dtype.kind == "f"
+        rounds = self.floating and kind in _NAMES
+        self.wide = wide_dtype(kind, source)
+        self.compensated = kind == "sum" and source == "float64"
+        self.element = f.scalar(self.wide)
+        few = rounds and kind == "prod"
+        self.count = _FACTORS if few else _BYTES // np.dtype(self.wide).itemsize
+        self.vector = f.vector(self.count, self.element)
+        self.result = f.scalar(result)
+        self.narrow = result == "float32" and self.wide == "float64"
+        self.identity = f.number(self._identity(), self.vector)
+        self.blank = f.number(self._identity(), f.vector(self.count))
+
+    def _identity(self) -> float:
+        if self.kind in _NAMES:
+            return int(self.kind == "prod") or (-0.0 if self.floating else 0)
+        if self.floating:
+            return -np.inf if self.kind == "max" else np.inf
+        if self.dtype == np.bool_:
+            return int(self.kind == "min")
+        limits = np.iinfo(self.dtype)
+        return int(limits.min if self.kind == "max" else limits.max)
+
+    def read(self, pointer: Value, offset: Value, mask: Value = None) -> Value:
+        """Return a vector from memory, as accumulators have it."""
+        f = self.f
+        if mask is None:
+            x = f.load(pointer, offset, self.count)
+        else:
+            x = f.load_where(mask, self.blank, pointer, offset)
+        return self.widened(x)
+
+    def write(self, value: Value, pointer: Value, offset: Value, mask: Value = None) -> None:
+        """Write a vector to memory, in the dtype of the results."""
+        value = self.rounded(value)
+        if mask is None:
+            self.f.store(value, pointer, offset)
+        else:
+            self.f.store_where(mask, value, pointer, offset)
+
+    def widened(self, x: Value) -> Value:
+        """Return a vector in the dtype of the accumulators."""
+        if x.type == self.vector:
+            return x
+        build = self.f.builder
+        return (build.fpext if self.floating else build.zext)(x, self.vector)
+
+    def combine(self, a: Value, b: Value) -> Value:
+        """Return the sum, product or extremum of two vectors or scalars."""
+        build = self.f.builder
+        if self.kind in _NAMES:
+            return getattr(build, _NAMES[self.kind][self.floating])(a, b)
+        if self.floating:
+            name = "maximum" if self.kind == "max" else "minimum"
+            return self.f.intrinsic(name, a, b, fastmath=("nsz",))
+        compare = build.icmp_signed if self.dtype.kind == "i" else build.icmp_unsigned
+        return build.select(compare(">" if self.kind == "max" else "<", a, b), a, b)
+
+    def add(self, total: Variable, error: Variable, value: Value) -> None:
+        """Put a value into an accumulator; ``error`` collects what roundings lose."""
+        build, old = self.f.builder, total.get()
+        new = self.combine(old, value)
+        total.set(new)
+        if self.compensated:
+            part = build.fsub(new, old)
+            lost = build.fadd(build.fsub(old, build.fsub(new, part)), build.fsub(value, part))
+            error.set(build.fadd(error.get(), lost))
+
+    def corrected(self, total: Value, error: Value) -> Value:
+        """Return a sum with its error, which is NaN where the sum is not finite."""
+        if not self.compensated:
+            return total
+        build = self.f.builder
+        known = build.fcmp_ordered("ord", error, error)
+        return build.select(known, build.fadd(total, error), total)
+
+    def rounded(self, total: Value) -> Value:
+        """Return a vector or a scalar in the dtype of the results."""
+        if not self.narrow:
+            return total
+        count = getattr(total.type, "count", 1)
+        return self.f.builder.fptrunc(total, self.f.vector(count, self.result))
+
+    def across(self, x: Value) -> Value:
+        """Return the elements of a vector combined, as a tree."""
+        count = self.count
+        while count > 1:
+            count //= 2
+            x = self.combine(self.f.part(x, 0, count), self.f.part(x, count, count))
+        return x

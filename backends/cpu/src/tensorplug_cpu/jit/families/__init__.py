@@ -1,0 +1,1 @@
+"""Native loops of kernels, one module per family."""

@@ -1,0 +1,186 @@
+"""Where elements are: the largest of each column, and the place of values in sorted sequences."""
+
+from __future__ import annotations
+
+from functools import cache
+from math import prod
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tensorplug_cpu import parallel
+from tensorplug_cpu.jit.codegen.functions import Function
+from tensorplug_cpu.jit.codegen.keys import Keys
+from tensorplug_cpu.jit.codegen.settings import is_worthwhile
+from tensorplug_cpu.jit.loops.addresses import address
+from tensorplug_cpu.jit.loops.calls import fold_columns
+from tensorplug_cpu.memory_pool import empty
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tensorplug_cpu.arrays import Array
+
+    Value = Any  # of llvmlite
+
+
+_SHARED: Final = 1 << 20  # elements from which threads are worth their hand-over
+_MANY: Final = 1 << 16  # likewise, values to search
+_BYTES: Final = 64  # of a vector
+_WIDE: Final = 1 << 10  # columns whose results so far stay in the first cache
+_INDEX: Final = np.dtype(np.int32)
+
+
+def column_finder(
+    shape: tuple[int, int, int], dtype: np.dtype[Any], *, least: bool
+) -> Callable[[Array], Array] | None:
+    """Return what finds the first largest element along the middle axis, ``least`` or the least.
+
+    The result has the shape ``[before, after]``, and int32. A NaN counts as largest, and as least.
+    None where there is no such loop, or nothing worth it.
+    """
+    before, length, after = shape
+    known = dtype.kind in "fiu" and dtype.itemsize <= 8
+    if not known or after == 1 or not length or not is_worthwhile(prod(shape)):
+        return None
+    shared = prod(shape) >= _SHARED
+
+    def run(x: Array) -> Array:
+        source, result = np.ascontiguousarray(x), empty((before, after), _INDEX)
+        function = _column_function(dtype.kind, dtype.itemsize, least=least)
+        fold_columns(function, source, result, shape, shared=shared)
+        return result
+
+    return run
+
+
+@cache
+def _column_function(kind: str, itemsize: int, *, least: bool) -> Callable[..., None]:
+    """Return the function for ``width`` columns of ``before`` matrices ``[length, stride]``."""
+    f = Function(
+        f"columns_{kind}{itemsize}_{least:d}",
+        f"int{8 * itemsize}",
+        ("x", "out"),
+        ("before", "length", "width", "stride"),
+    )
+    build = f.builder
+    index = f.scalar("int32")
+    lanes = min(16, _BYTES // itemsize)
+    keys = Keys(f, kind, itemsize, descending=least)
+    best, places = f.array(_WIDE), f.array(_WIDE, index)
+    blank, first = f.number(0, f.vector(lanes)), f.number(0, f.vector(lanes, index))
+
+    def step(row: Value, begin: Value, column: Value, mask: Value = None) -> None:
+        at = f.add(begin, column)
+        x = f.load(f["x"], at, lanes) if mask is None else f.load_where(mask, blank, f["x"], at)
+        key, known = keys.of(x), f.load(best, column, lanes)
+        better = build.icmp_signed(">", key, known)
+        number = f.spread(build.trunc(row, index), lanes)
+        place = f.load(places, column, lanes, index)
+        f.store(build.select(better, key, known), best, column)
+        f.store(build.select(better, number, place), places, column)
+
+    with f.loop(0, f["before"]) as matrix, f.loop(0, f["width"], _WIDE) as left:
+        width = f.least(f.subtract(f["width"], left), _WIDE)
+        top = f.add(f.multiply(f.multiply(matrix, f["length"]), f["stride"]), left)
+        with f.loop(0, width, lanes) as column:
+            mask = f.mask(column, width, lanes)
+            x = f.load_where(mask, blank, f["x"], f.add(top, column))
+            f.store(keys.of(x), best, column)
+            f.store(first, places, column)
+        with f.loop(1, f["length"]) as row:
+            begin = f.add(top, f.multiply(row, f["stride"]))
+            done = f.variable(0)
+            with f.loop(0, f.add(f.subtract(width, lanes), 1), lanes) as column:
+                step(row, begin, column)
+                done.set(f.add(column, lanes))
+            rest = done.get()
+            with f.when(f.less(rest, width)):
+                step(row, begin, rest, f.mask(rest, width, lanes))
+        to = f.add(f.multiply(matrix, f["stride"]), left)
+        with f.loop(0, width, lanes) as column:
+            mask = f.mask(column, width, lanes)
+            f.store_where(mask, f.load(places, column, lanes, index), f["out"], f.add(to, column))
+    return f.compiled()
+
+
+def searcher(
+    rows: int, length: int, count: int, dtype: np.dtype[Any], *, right: bool
+) -> Callable[[Array, Array], Array] | None:
+    """Return what finds the places of values in sorted sequences, in the order of ``jit.codegen.keys``.
+
+    It takes ``[rows, length]`` and values ``[rows, count]`` of the same dtype; the result has the
+    shape of the values, and int32. ``right``: after equal elements instead of before them. None
+    where there is no such loop, or nothing worth it.
+    """
+    known = dtype.kind in "fiu" and dtype.itemsize in (4, 8) and 0 < length < 2**31
+    if not known or not is_worthwhile(rows * count):
+        return None
+    shared = rows * count >= _MANY
+
+    def run(x: Array, values: Array) -> Array:
+        result = empty((rows, count), _INDEX)
+        function = _search_function(dtype.kind, dtype.itemsize, right=right)
+        arrays = (np.ascontiguousarray(x), np.ascontiguousarray(values), result)
+        places = [address(array) for array in arrays]
+        if rows > 1:
+            parallel.in_parts(
+                lambda start, stop: function(*places, length, count, start, stop, 0, count),
+                rows,
+                shared=shared,
+            )
+        else:
+            parallel.in_parts(
+                lambda start, stop: function(*places, length, count, 0, 1, start, stop),
+                count,
+                shared=shared,
+            )
+        return result
+
+    return run
+
+
+@cache
+def _search_function(kind: str, itemsize: int, *, right: bool) -> Callable[..., None]:
+    """Return the function for values ``start`` to ``stop`` of rows ``first`` to ``last``.
+
+    All lanes halve windows of one length, each its own.
+    """
+    f = Function(
+        f"search_{kind}{itemsize}_{right:d}",
+        f"int{8 * itemsize}",
+        ("x", "values", "out"),
+        ("length", "count", "first", "last", "start", "stop"),
+    )
+    build = f.builder
+    lanes = _BYTES // itemsize
+    index, blank = f.scalar("int32"), f.number(0, f.vector(lanes))
+    keys = Keys(f, kind, itemsize)
+    zero = f.number(0, f.vector(lanes, index))
+    every = f.number(1, f.vector(lanes, f.scalar("int1")))
+    low, window = f.variable(zero), f.variable(0)
+
+    def passed(row: Value, at: Value, value: Value, step: Value) -> Value:
+        """Return the lanes' places, moved by ``step`` where the element there comes before."""
+        here = keys.of(f.gather_at(every, blank, row, at))
+        before = build.icmp_signed("<=" if right else "<", here, value)
+        moved = build.add(low.get(), f.spread(build.trunc(step, index), lanes))
+        return build.select(before, moved, low.get())
+
+    with f.loop(f["first"], f["last"]) as row:
+        source = f.place(f["x"], f.multiply(row, f["length"]))
+        begin = f.multiply(row, f["count"])
+        with f.loop(f["start"], f["stop"], lanes) as number:
+            mask = f.mask(number, f["stop"], lanes)
+            place = f.add(begin, number)
+            value = keys.of(f.load_where(mask, blank, f["values"], place))
+            low.set(zero)
+            window.set(f["length"])
+            with f.repeat(lambda: f.less(1, window.get())):
+                half = build.lshr(window.get(), f.number(1))
+                last = f.spread(build.trunc(f.subtract(half, 1), index), lanes)
+                low.set(passed(source, build.add(low.get(), last), value, half))
+                window.set(f.subtract(window.get(), half))
+            low.set(passed(source, low.get(), value, f.number(1)))
+            f.store_where(mask, low.get(), f["out"], place)
+    return f.compiled()

@@ -1,0 +1,1 @@
+"""Groups of calls as kernels: rows and columns of elementwise expressions and reductions."""

@@ -1,0 +1,48 @@
+"""Single elementary functions of large arrays, where LLVM's loop is faster than NumPy's.
+
+NumPy has vector loops for some functions and dtypes, and calls the C library for each element of
+the others.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tensorplug.plugin import Group, GroupInput, GroupOutput, KernelSpec, expressions, specs
+from tensorplug.plugin import dtypes as dt
+from tensorplug_cpu.jit.codegen.settings import is_worthwhile
+from tensorplug_cpu.jit.groups.kernels import compile_group
+
+if TYPE_CHECKING:
+    from tensorplug.plugin import TensorType
+    from tensorplug_cpu.arrays import Call
+
+
+_BOTH: Final = frozenset({dt.float32, dt.float64})
+_FASTER: Final[dict[KernelSpec, frozenset[dt.DType]]] = {
+    specs.EXP: frozenset({dt.float32}),
+    specs.EXPM1: _BOTH,
+    specs.SIN: _BOTH,
+    specs.COS: _BOTH,
+    specs.ASIN: _BOTH,
+    specs.ACOS: _BOTH,
+    specs.ACOSH: _BOTH,
+    specs.ATANH: _BOTH,
+    specs.ERF: _BOTH,
+    specs.ERFC: _BOTH,
+}
+
+
+def compiled(spec: KernelSpec, out: TensorType) -> Call | None:
+    """Return the loop of a function whose operand has the type of the result; None for NumPy's."""
+    if out.dtype not in _FASTER.get(spec, ()) or not is_worthwhile(out.size):
+        return None
+    assert spec.expression_rule is not None  # as all functions have
+    result = spec.expression_rule([expressions.parameter(0, out.dtype)], {}, out)
+    assert result is not None
+    whole = (True,)
+    group = Group(
+        spec.name, (out.size,), (GroupInput(out, whole),), (), (GroupOutput(result, out, whole),)
+    )
+    run = compile_group(group)
+    return None if run is None else lambda x: run(x)[0]

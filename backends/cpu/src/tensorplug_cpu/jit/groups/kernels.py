@@ -1,0 +1,403 @@
+"""Groups as kernels of LLVM.
+
+A group without reductions is one kernel over rows. So is one with reductions along its last axis,
+if a row fits into the cache: softmax reads and writes memory once. Other reductions are taken
+level by level: a kernel computes partial results of blocks of fixed sizes, which are combined
+afterwards; another one computes the outputs.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from math import prod
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from tensorplug.plugin import dtypes as dt
+from tensorplug.plugin import expressions
+from tensorplug_cpu.jit.codegen import settings
+from tensorplug_cpu.jit.codegen.compiler import CompilationError
+from tensorplug_cpu.jit.codegen.lowering import lower
+from tensorplug_cpu.jit.groups import columns, rows
+from tensorplug_cpu.jit.groups.accumulators import accumulated
+from tensorplug_cpu.jit.groups.evaluation import cost, number_of
+from tensorplug_cpu.jit.groups.layouts import Strided, arguments, collapse, dense_strides
+from tensorplug_cpu.jit.groups.threads import make_launch
+from tensorplug_cpu.memory_pool import allocator
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Sequence
+
+    from tensorplug.plugin import DType, Expression, Group, Shape
+    from tensorplug_cpu.arrays import Array
+    from tensorplug_cpu.jit.groups.layouts import Layout, Span
+
+
+_SEGMENT: Final = 1 << 14  # elements of a row that one item covers, where it covers a part
+_COLUMNS: Final = 1 << 12  # elements of a row that an item covers where it covers several rows
+_LONGEST_ROW: Final = 1 << 16  # elements; longer ones do not stay in a core's cache
+_FEW_ROWS: Final = 4
+_SHORT_ROW: Final = 1 << 13  # elements; a few longer ones are taken in parts, by all threads
+_KEPT_BYTES: Final = 1 << 18  # of values kept for a row, on the stack of a thread
+_FOLDS: Final = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
+_LOGICAL: Final = {"max": np.logical_or, "min": np.logical_and}
+
+
+def compile_group(group: Group) -> Callable[..., list[Array]] | None:
+    """Return a function that computes a group through LLVM; None to decline it.
+
+    It takes arrays positionally and returns arrays in row-major order. Groups with complex
+    numbers, and without elements, are declined, and those that LLVM refuses.
+    """
+    if settings.least_elements() is None or not all(group.shape):
+        return None
+    roots = group.expressions()
+    if any(node.dtype not in dt.REAL | dt.BOOL for node in expressions.linearize(roots)):
+        return None
+    try:
+        return _Plan(group, lower(roots)).runner()
+    except CompilationError:  # by LLVM, which names no reason that a user could act on
+        return None
+
+
+class _Value(NamedTuple):
+    """An array that a kernel reads or writes: an input, a result of a reduction, an output."""
+
+    dtype: DType
+    spans: Span
+
+
+class _Step(NamedTuple):
+    """A kernel: it reads the arrays ``reads``, and computes the arrays ``writes``, by number.
+
+    ``allocate``: makes the arrays that it fills, or is the number of an input to be overwritten.
+    ``finish``: each returns what one becomes.
+    """
+
+    launch: Callable[..., None]
+    reads: Sequence[int]
+    writes: Sequence[int]
+    allocate: Sequence[Callable[[], Array] | int]
+    finish: Sequence[Callable[[Array], Array]] = ()
+
+
+class _Plan:
+    """The kernels of a group, in order.
+
+    Arrays are numbered: the inputs and the results of reductions, as parameters are, then the
+    outputs.
+    """
+
+    def __init__(self, group: Group, roots: Sequence[Expression]) -> None:
+        count = len(group.reductions)
+        self._shape = group.shape
+        self._inputs = len(group.inputs)
+        self._ops = [reduction.op for reduction in group.reductions]
+        self._reduced, self._outputs = roots[:count], roots[count:]
+        axes = group.reductions[0].axes if count else (False,) * len(group.shape)
+        self._kept = tuple(not axis for axis in axes)
+        self._arrays = [
+            *(_Value(operand.type.dtype, operand.spans) for operand in group.inputs),
+            *(_Value(root.dtype, self._kept) for root in self._reduced),
+            *(_Value(output.type.dtype, output.spans) for output in group.outputs),
+        ]
+        self._first_output = self._inputs + count
+        self._targets = group.outputs
+        self._levels = self._find_levels()
+        self._steps: list[_Step] = []
+        if not count or not self._add_rows():
+            for level in self._levels:
+                self._add_reductions(level)
+            self._add_outputs()
+
+    def runner(self) -> Callable[..., list[Array]]:
+        """Return the function that computes the outputs."""
+        if len(self._steps) != 1:
+            return self._run
+        step = self._steps[0]
+        last = range(self._first_output, len(self._arrays))
+        if (*step.reads, *step.writes) != (*range(self._inputs), *last):
+            return self._run
+        return _single(step.launch, step.allocate)
+
+    def _run(self, *buffers: Array) -> list[Array]:
+        arrays: list[Any] = [None] * len(self._arrays)
+        arrays[: self._inputs] = map(np.ascontiguousarray, buffers)
+        for step in self._steps:
+            made = _make(step.allocate, arrays)
+            step.launch(*[arrays[number] for number in step.reads], *made)
+            if step.finish:
+                made = [finish(array) for finish, array in zip(step.finish, made, strict=True)]
+            for number, array in zip(step.writes, made, strict=True):
+                arrays[number] = array
+        return arrays[self._first_output :]
+
+    def _find_levels(self) -> list[list[int]]:
+        """Return the reductions by level: each needs only results of levels before its own."""
+        levels: list[int] = []
+        for root in self._reduced:
+            used = [
+                levels[number_of(node) - self._inputs]
+                for node in expressions.order([root], lambda _: False)
+                if node.op == "parameter" and number_of(node) >= self._inputs
+            ]
+            levels.append(1 + max(used, default=-1))
+        return [
+            [number for number, level in enumerate(levels) if level == which]
+            for which in range(max(levels, default=-1) + 1)
+        ]
+
+    def _strided(self, layout: Layout, number: int) -> Strided:
+        """Return an array, but for the last axis of a layout."""
+        value = self._arrays[number]
+        return Strided(layout.strides(value.dtype.itemsize, value.spans)[:-1])
+
+    def _operands(self, layout: Layout, numbers: Sequence[int]) -> tuple[rows.Operand, ...]:
+        return tuple(
+            rows.Operand(self._arrays[number].dtype, layout.marks(self._arrays[number].spans)[-1])
+            for number in numbers
+        )
+
+    def _allocators(self, outputs: Sequence[int]) -> list[Callable[[], Array] | int]:
+        targets = [self._targets[number - self._first_output] for number in outputs]
+        return [
+            allocator(each.type.shape, each.type.dtype.numpy) if each.into is None else each.into
+            for each in targets
+        ]
+
+    def _add_rows(self) -> bool:
+        """Add one kernel for everything, if the group has that form; return whether it has."""
+        whole = (True,) * len(self._shape)
+        outputs = range(self._first_output, len(self._arrays))
+        if any(self._arrays[number].spans not in (whole, self._kept) for number in outputs):
+            return False
+        reads = range(self._inputs)
+        numbers = [*reads, *outputs]
+        layout = collapse(
+            self._shape, [self._kept, *(self._arrays[number].spans for number in numbers)]
+        )
+        *outer, length = layout.lengths
+        *before, kept = layout.marks(self._kept)
+        if kept or not all(before):
+            return False
+        if length > _LONGEST_ROW or (prod(outer) < _FEW_ROWS and length > _SHORT_ROW):
+            return False
+        form = rows.Form(
+            len(outer),
+            self._operands(layout, reads),
+            tuple(zip(self._ops, self._reduced, strict=True)),
+            tuple(map(tuple, self._levels)),
+            tuple(
+                rows.Target(root, operand.dtype, operand.inner)
+                for root, operand in zip(
+                    self._outputs, self._operands(layout, outputs), strict=True
+                )
+            ),
+        )
+        text, slots, dtypes = rows.write_rows(form)
+        sizes: dict[Hashable, int] = {
+            ("kept", at): length * dtype.itemsize for at, dtype in enumerate(dtypes)
+        }
+        if sum(sizes.values()) > _KEPT_BYTES:
+            return False
+        operands = [self._strided(layout, number) for number in numbers]
+        values = {**arguments(outer, length, length, operands), **sizes}
+        work = length * (cost([*self._reduced, *self._outputs]) + 2 * len(numbers))
+        self._steps.append(
+            _Step(
+                make_launch(text, slots, values, work), reads, outputs, self._allocators(outputs)
+            )
+        )
+        return True
+
+    def _add_outputs(self) -> None:
+        """Add a kernel for the outputs that span the same axes, for each such set of axes."""
+        outputs: dict[Span, list[int]] = {}
+        for number in range(self._first_output, len(self._arrays)):
+            outputs.setdefault(self._arrays[number].spans, []).append(number)
+        for spans, writes in outputs.items():
+            reads, roots = _renumber([self._outputs[each - self._first_output] for each in writes])
+            layout = collapse(self._shape, [self._arrays[each].spans for each in reads], spans)
+            *outer, length = layout.lengths
+            dtypes = [self._arrays[number].dtype for number in writes]
+            form = rows.Form(
+                len(outer),
+                self._operands(layout, reads),
+                targets=tuple(
+                    rows.Target(root, dtype, inner=True)
+                    for root, dtype in zip(roots, dtypes, strict=True)
+                ),
+            )
+            text, slots, _ = rows.write_rows(form)
+            operands = [self._strided(layout, number) for number in (*reads, *writes)]
+            segment = min(length, _SEGMENT)
+            values = arguments(outer, length, segment, operands)
+            work = segment * (cost(roots) + 2 * len(operands))
+            self._steps.append(
+                _Step(
+                    make_launch(text, slots, values, work), reads, writes, self._allocators(writes)
+                )
+            )
+
+    def _add_reductions(self, level: list[int]) -> None:
+        """Add a kernel for partial results of the reductions of one level."""
+        reads, roots = _renumber([self._reduced[number] for number in level])
+        reductions = [(self._ops[number], root) for number, root in zip(level, roots, strict=True)]
+        layout = collapse(
+            self._shape, [self._kept, *(self._arrays[number].spans for number in reads)]
+        )
+        add = self._reduce_columns if layout.marks(self._kept)[-1] else self._reduce_rows
+        launch, shape, axes = add(layout, reads, reductions)
+        result = tuple(
+            length for length, kept in zip(self._shape, self._kept, strict=True) if kept
+        )
+        self._steps.append(
+            _Step(
+                launch,
+                reads,
+                [self._inputs + number for number in level],
+                [allocator(shape, accumulated(op, root.dtype).numpy) for op, root in reductions],
+                [
+                    partial(_fold, op=op, axes=axes, dtype=root.dtype, shape=result)
+                    for op, root in reductions
+                ],
+            )
+        )
+
+    def _reduce_rows(
+        self, layout: Layout, reads: Sequence[int], reductions: Sequence[tuple[str, Expression]]
+    ) -> tuple[Callable[..., None], Shape, list[int]]:
+        """Return a kernel, the shape of its results, and the axes along which they are folded.
+
+        An item is a segment of the last axis.
+        """
+        *outer, length = layout.lengths
+        segment = min(length, 2 * _SEGMENT)
+        shape = (*outer, -(-length // segment))
+        targets = [
+            rows.Target(
+                expressions.parameter(len(reads) + at, root.dtype),
+                accumulated(op, root.dtype),
+                inner=False,
+            )
+            for at, (op, root) in enumerate(reductions)
+        ]
+        form = rows.Form(
+            len(outer),
+            self._operands(layout, reads),
+            tuple(reductions),
+            (tuple(range(len(reductions))),),
+            tuple(targets),
+            partial=True,
+        )
+        text, slots, _ = rows.write_rows(form)
+        operands = [self._strided(layout, number) for number in reads]
+        for each in targets:
+            *strides, between = dense_strides(shape, each.dtype.itemsize)
+            operands.append(Strided(tuple(strides), between))
+        values = arguments(outer, length, segment, operands)
+        work = segment * (cost(root for _, root in reductions) + 2 * len(reads))
+        kept = layout.marks(self._kept)
+        axes = [axis for axis, spanned in enumerate(kept) if not spanned]
+        return make_launch(text, slots, values, work), shape, axes
+
+    def _reduce_columns(
+        self, layout: Layout, reads: Sequence[int], reductions: Sequence[tuple[str, Expression]]
+    ) -> tuple[Callable[..., None], Shape, list[int]]:
+        """Return a kernel, the shape of its results, and the axes along which they are folded.
+
+        An item is a segment of the last axis in some adjacent rows.
+        """
+        lengths, kept = layout.lengths, layout.marks(self._kept)
+        across = max((axis for axis, spanned in enumerate(kept) if not spanned), default=-1)
+        deep = lengths[across] if across >= 0 else 1  # all reduced axes have length 1
+        outer = [axis for axis in range(len(kept) - 1) if axis != across]
+        marks = [layout.marks(self._arrays[number].spans) for number in reads]
+        form = columns.Columns(
+            len(outer),
+            tuple(
+                columns.ColumnOperand(
+                    self._arrays[number].dtype, across >= 0 and mark[across], mark[-1]
+                )
+                for number, mark in zip(reads, marks, strict=True)
+            ),
+            tuple(reductions),
+        )
+        text, slots = columns.write_columns(form)
+        depth = columns.DEPTH * form.together
+        shape = (*(lengths[axis] for axis in outer), -(-deep // depth), lengths[-1])
+        operands: list[Strided] = []
+        steps: dict[Hashable, int] = {}
+        for k, number in enumerate(reads):
+            value = self._arrays[number]
+            strides = layout.strides(value.dtype.itemsize, value.spans)
+            step = steps["row", k] = strides[across] if across >= 0 else 0
+            operands.append(Strided((*(strides[axis] for axis in outer), depth * step)))
+        operands += [Strided(dense_strides(shape, dtype.itemsize)[:-1]) for dtype in form.targets]
+        segment = min(lengths[-1], _COLUMNS)
+        values = {
+            **arguments(shape[:-1], lengths[-1], segment, operands),
+            **steps,
+            "rows": deep,
+            "depth": depth,
+        }
+        work = depth * segment * (cost(root for _, root in reductions) + 2 * len(reads))
+        axes = [at for at, axis in enumerate(outer) if not kept[axis]] + [len(outer)]
+        return make_launch(text, slots, values, work), shape, axes
+
+
+def _make(allocate: Sequence[Callable[[], Array] | int], arrays: Sequence[Array]) -> list[Array]:
+    """Return the arrays that a kernel fills."""
+    return [arrays[new] if isinstance(new, int) else new() for new in allocate]
+
+
+def _single(
+    launch: Callable[..., None], allocate: Sequence[Callable[[], Array] | int]
+) -> Callable[..., list[Array]]:
+    """Return the function for one kernel that reads all inputs and writes all outputs."""
+
+    def run(*buffers: Array) -> list[Array]:
+        made = [new() for new in fresh]
+        launch(*map(np.ascontiguousarray, buffers), *made)
+        return made
+
+    def overwrite(*buffers: Array) -> list[Array]:
+        arrays = list(map(np.ascontiguousarray, buffers))
+        made = _make(allocate, arrays)
+        launch(*arrays, *made)
+        return made
+
+    fresh = [new for new in allocate if not isinstance(new, int)]
+    return run if len(fresh) == len(allocate) else overwrite
+
+
+def _renumber(roots: Sequence[Expression]) -> tuple[list[int], list[Expression]]:
+    """Return the numbers of the parameters in use, and the roots with these counted from 0."""
+    used = {
+        number_of(node): node.dtype
+        for node in expressions.linearize(roots)
+        if node.op == "parameter"
+    }
+    numbers = sorted(used)
+    new = {number: expressions.parameter(at, used[number]) for at, number in enumerate(numbers)}
+    unused = expressions.constant(0, dt.float32)
+    values = [new.get(number, unused) for number in range(max(numbers, default=-1) + 1)]
+    return numbers, expressions.substitute(roots, values)
+
+
+def _fold(partials: Array, op: str, axes: Sequence[int], dtype: DType, shape: Shape) -> Array:
+    """Combine partial results along axes, in pairs, and round them to ``dtype``."""
+    function = _FOLDS[op] if dtype is not dt.bool_ else _LOGICAL[op]
+    result = partials
+    with np.errstate(all="ignore"):
+        for axis in axes:
+            result = result.swapaxes(axis, 0)
+            while len(result) > 1:
+                half = len(result) // 2
+                new = function(result[:half], result[half : 2 * half])
+                if len(result) % 2:
+                    function(new[:1], result[-1:], out=new[:1])
+                result = new
+            result = result.swapaxes(0, axis)
+        return result.reshape(shape).astype(dtype.numpy, copy=False)

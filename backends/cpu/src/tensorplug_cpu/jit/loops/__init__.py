@@ -1,0 +1,1 @@
+"""Loops that several families share: over windows, products and strips, and calls of them."""

@@ -1,0 +1,97 @@
+"""Calls of native functions: the addresses of arrays, and threads that share the work."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from tensorplug_cpu.jit.codegen.settings import is_worthwhile
+from tensorplug_cpu.jit.loops.addresses import address
+from tensorplug_cpu.memory_pool import empty
+from tensorplug_cpu.parallel import in_parts, together
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tensorplug_cpu.arrays import Array
+
+__all__ = ["address", "dense", "fold_columns", "is_large", "is_worth", "launch"]
+
+_SHARED: Final = 1 << 20  # multiplications, or elements moved, from which threads share the work
+_PER_ELEMENT: Final = 8  # multiplications that are as much work as one element of a long loop
+
+
+def is_worth(products: int) -> bool:
+    """Return whether a loop over so many multiplications is to be a native one."""
+    return products > 0 and is_worthwhile(max(1, products // _PER_ELEMENT))
+
+
+def is_large(cost: int) -> bool:
+    """Return whether threads share so many multiplications, or elements moved."""
+    return cost >= _SHARED
+
+
+def dense(array: Array) -> Array:
+    """Return ``array`` in row-major order, with elements where the processor wants them."""
+    flags = array.flags
+    if flags.c_contiguous and flags.aligned:
+        return array
+    if not is_large(array.size):
+        return np.require(array, requirements=["C", "ALIGNED"])
+    result = empty(array.shape, array.dtype)
+    axis = next((axis for axis, length in enumerate(array.shape) if length > 1), 0)
+    to, source = (np.moveaxis(one, axis, 0) for one in (result, array))
+    in_parts(lambda start, stop: np.copyto(to[start:stop], source[start:stop]), len(to))
+    return result
+
+
+def fold_columns(
+    function: Callable[..., None],
+    source: Array,
+    result: Array,
+    shape: tuple[int, int, int],
+    *,
+    shared: bool,
+) -> None:
+    """Fold the middle one of three axes; ``shared``: in threads, by matrices or by columns.
+
+    ``function`` takes the addresses of its part of the dense ``source`` and of ``result``, then
+    how many matrices, rows and columns it folds, and how many columns there are.
+    """
+    before, length, after = shape
+    place, to = address(source), address(result)
+    matrix = length * after * source.itemsize
+
+    def work(start: int, stop: int) -> None:
+        target = to + start * after * result.itemsize
+        function(place + start * matrix, target, stop - start, length, after, after)
+
+    def work_on_columns(start: int, stop: int) -> None:
+        begin, target = place + start * source.itemsize, to + start * result.itemsize
+        function(begin, target, before, length, stop - start, after)
+
+    if before > 1:
+        in_parts(work, before, shared=shared)
+    else:
+        in_parts(work_on_columns, after, shared=shared)
+
+
+def launch(
+    function: Callable[..., None],
+    pointers: Sequence[int],
+    integers: Sequence[int],
+    *,
+    shared: bool,
+) -> None:
+    """Call a native function; ``shared``: in several threads, which share what there is to do.
+
+    Its last pointer is a counter (``loops.Function.taken``), which is added here.
+    """
+    counter = ctypes.c_int64()
+    place = ctypes.addressof(counter)
+    if shared:
+        together(lambda: function(*pointers, place, *integers))
+    else:
+        function(*pointers, place, *integers)

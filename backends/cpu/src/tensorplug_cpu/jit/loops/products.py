@@ -1,0 +1,322 @@
+"""The native loops of convolutions: products of windows, which are never copied, and filters.
+
+A tile of the result stays in registers: some neighbouring places times some vectors of columns.
+Each step loads one row of the filter and one number of each place, and needs as many
+multiplications as places times vectors (Goto and van de Geijn 2008, "Anatomy of high-performance
+matrix multiplication"; Georganas et al. 2018, "Anatomy of high-performance deep learning
+convolutions on SIMD architectures").
+"""
+
+from __future__ import annotations
+
+from functools import cache, lru_cache, partial
+from typing import TYPE_CHECKING, Any, Final
+
+from tensorplug_cpu.jit.codegen.compiler import MOST_FUNCTIONS
+from tensorplug_cpu.jit.codegen.epilogues import ended
+from tensorplug_cpu.jit.codegen.functions import Function
+from tensorplug_cpu.jit.codegen.processor import vector_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tensorplug_cpu.jit.codegen.functions import Variable
+
+
+def most_places(vectors: int) -> int:
+    """Return how many places a tile may have, so that no register is spilled."""
+    registers = 32 if vector_bytes() == 64 else 16
+    return registers * 3 // 4 // vectors
+
+
+class _Tile:
+    """The sums of ``places`` times ``vectors`` while they are in registers."""
+
+    def __init__(self, f: Function, lanes: int, vectors: int, places: int) -> None:
+        self._f, self._lanes, self._vectors = f, lanes, vectors
+        zero = f.number(0.0, f.vector(lanes))
+        self.sums = [[f.variable(zero) for _ in range(vectors)] for _ in range(places)]
+
+    def clear(self) -> None:
+        zero = self._f.number(0.0, self._f.vector(self._lanes))
+        for row in self.sums:
+            for one in row:
+                one.set(zero)
+
+    def add(self, columns: list[Any], numbers: Callable[[int], Any]) -> None:
+        """Add the product of a column of numbers, one per place, with a row of vectors."""
+        for place, row in enumerate(self.sums):
+            number = self._f.spread(numbers(place), self._lanes)
+            for one, column in zip(row, columns, strict=True):
+                one.set(self._f.multiply_add(number, column, one.get()))
+
+    def results(self, target: Any, apart: Any, done: Any) -> Iterator[tuple[int, Variable, Any]]:
+        """Yield each sum of the places from ``done`` on: number of the vector, sum, offset.
+
+        ``target``: the offset of the first place; others are ``apart``.
+        """
+        f = self._f
+        for place, row in enumerate(self.sums):
+            with f.when(f.less(done, place + 1)):
+                to = f.add(target, f.multiply(apart, place))
+                for at, one in enumerate(row):
+                    yield at, one, f.add(to, at * self._lanes)
+
+    def masks(self, first: Any, stop: Any) -> list[Any]:
+        """Return which lanes of each vector are columns below ``stop``."""
+        f, lanes = self._f, self._lanes
+        return [f.mask(f.add(first, at * lanes), stop, lanes) for at in range(self._vectors)]
+
+
+_PIECE: Final = ("source", "pieces", "lines", "room")
+_SIZES: Final = ("image", "before", "size", "line")  # of an image, of a line (``sweeps.Grid``)
+
+
+class _Piece:
+    """A row of the table of pieces; ``source``: where what it reads begins."""
+
+    def __init__(self, f: Function, number: Any, lanes: int, *, padded: bool) -> None:
+        start, self.target, self.rows, *counts = _entries(f, f["pieces"], number, 6)
+        self.source = f.place(f["source"], start)
+        if padded:
+            _copy_lines(f, self.source, counts, lanes)
+            self.source = f["room"]
+
+
+def _copy_lines(f: Function, source: Any, counts: list[Any], lanes: int) -> None:
+    """Copy the lines of some images, with their padding, to this thread's room."""
+    images, first, lines = counts
+    zero = f.number(0.0, f.vector(lanes))
+
+    def fill(target: Any, count: Any, place: Any = None) -> None:
+        with f.loop(0, count, lanes) as at:
+            mask = f.mask(at, count, lanes)
+            value = zero
+            if place is not None:
+                value = f.load_where(mask, zero, source, f.add(place, at))
+            f.store_where(mask, value, f["room"], f.add(target, at))
+
+    with f.loop(0, images) as image, f.loop(0, lines) as line:
+        place = f.whole(f["lines"], f.add(first, line))
+        known = f.less(-1, place)
+        before, size = (f.builder.select(known, f[name], f.number(0)) for name in _SIZES[1:3])
+        target = f.multiply(f.add(f.multiply(image, lines), line), f["line"])
+        fill(target, before)
+        fill(f.add(target, before), size, f.add(f.multiply(image, f["image"]), place))
+        fill(f.add(target, before, size), f.subtract(f["line"], f.add(before, size)))
+
+
+@cache
+def panel_function(dtype: str, lanes: int, vectors: int, *, side_by_side: bool) -> Any:
+    """Return the function that copies a filter to panels, as ``sweep_function`` reads it.
+
+    Its pointers: the filter [taps, channels, columns]; the panels; the number of each tap, in
+    their order; the counter of taps of panels. Its integers: these; the taps, the channels, the
+    columns; the elements between taps, channels and columns of the filter.
+
+    ``side_by_side``: there are none between columns.
+    """
+    f = Function(
+        "panels",
+        dtype,
+        ("filter", "panels", "order", "counter"),
+        ("count", "taps", "channels", "columns", "apart", "step", "stride"),
+    )
+    zero, panel = f.number(0.0, f.vector(lanes)), vectors * lanes
+    with f.taken(f["count"]) as number:
+        tap = f.builder.srem(number, f["taps"])
+        first = f.multiply(f.builder.sdiv(number, f["taps"]), panel)
+        source = f.multiply(f.whole(f["order"], tap), f["apart"])
+        target = f.multiply(f.multiply(number, f["channels"]), panel)
+        for at in range(0, panel, lanes):
+            column = f.add(first, at)
+            mask = f.mask(column, f["columns"], lanes)
+            begin = f.add(source, f.multiply(column, f["stride"]))
+            with f.loop(0, f["channels"]) as channel:
+                here = f.add(begin, f.multiply(channel, f["step"]))
+                if side_by_side or lanes == 1:
+                    value = f.load_where(mask, zero, f["filter"], here)
+                else:
+                    value = f.gather(mask, zero, f["filter"], here, f["stride"])
+                f.store(value, f["panels"], f.add(target, f.multiply(channel, panel), at))
+    return f.compiled()
+
+
+@lru_cache(MOST_FUNCTIONS)
+def sweep_function(
+    dtype: str,
+    sizes: tuple[int, int, int],
+    step: int,
+    run_length: int,
+    ending: str,
+    *,
+    padded: bool,
+    bias: bool,
+) -> Any:
+    """Return the function that computes pieces of a sweep, as a thread gets them.
+
+    Its pointers: the source; the tables of pieces and lines (``sweeps.Grid``); room for lines;
+    the filter in panels of ``vectors * lanes`` columns, each with all rows; the result; a number
+    per column to add, and one to multiply negative sums with; where each row begins in the
+    piece's source, and in the result; the runs of neighbouring elements under a window (offset,
+    length); the blocks of runs whose sums are added one after the other (first run, last run,
+    first row of the filter); the counter of pieces. Its integers: the sizes of ``sweeps.Grid``;
+    the number of pieces, of places in each row, of elements between places of the result, of
+    columns, of rows of the filter, of blocks.
+
+    ``sizes``: lanes, vectors and places of a tile; a row has as many places at least. ``step``:
+    the elements of the source between places. ``run_length``: of every run; 0 for any.
+    """
+    lanes, vectors, places = sizes
+    f = Function(
+        "sweep",
+        dtype,
+        (
+            *_PIECE,
+            *("filter", "result", "bias", "slope", "reads", "writes", "runs", "blocks"),
+            "counter",
+        ),
+        (*_SIZES, "pieces_count", "width", "apart", "columns", "length", "count"),
+    )
+    panel = vectors * lanes
+    columns = f["columns"]
+    tile = _Tile(f, lanes, vectors, places)
+    weight = f.variable(0)
+    zero = f.number(0.0, f.vector(lanes))
+    with f.taken(f["pieces_count"]) as number:
+        piece = _Piece(f, number, lanes, padded=padded)
+
+        def add(here: Any) -> None:
+            row_of_panel = [
+                f.load(f["filter"], f.add(weight.get(), at * lanes), lanes)
+                for at in range(vectors)
+            ]
+            tile.add(row_of_panel, partial(_after, f, piece.source, here, step))
+            weight.set(f.add(weight.get(), panel))
+
+        with f.loop(0, columns, panel) as first, f.loop(0, f["count"]) as block:
+            masks = tile.masks(first, columns)
+            from_run, to_run, row_of_filter = _entries(f, f["blocks"], block, 3)
+            weights = f.add(f.multiply(first, f["length"]), f.multiply(row_of_filter, panel))
+            with f.loop(0, piece.rows) as row, f.loop(0, f["width"], places) as wanted:
+                start = f.least(wanted, f.subtract(f["width"], places))
+                done = f.subtract(wanted, start)  # places that the tile before has computed
+                source = f.add(f.whole(f["reads"], row), f.multiply(start, step))
+                tile.clear()
+                weight.set(weights)
+                with f.loop(from_run, to_run) as run:
+                    offset, length = _entries(f, f["runs"], run, 2)
+                    begin = f.add(source, offset)
+                    if run_length:
+                        for inner in range(run_length):
+                            add(f.add(begin, inner))
+                    else:
+                        with f.loop(0, length) as inner:
+                            add(f.add(begin, inner))
+                target = f.add(piece.target, f.whole(f["writes"], row), first)
+                target = f.add(target, f.multiply(start, f["apart"]))
+                for at, one, here in tile.results(target, f["apart"], done):
+                    with f.when(f.less(0, block)):
+                        earlier = f.load_where(masks[at], zero, f["result"], here)
+                        one.set(f.builder.fadd(one.get(), earlier))
+                    with f.when(f.less(f.subtract(f["count"], 2), block)):
+                        column = f.add(first, at * lanes)
+                        numbers = [
+                            f.load_where(masks[at], zero, f[name], column) if used else None
+                            for name, used in (("bias", bias), ("slope", ending == "slope"))
+                        ]
+                        one.set(ended(f, one.get(), ending, *numbers))
+                    f.store_where(masks[at], one.get(), f["result"], here)
+    return f.compiled()
+
+
+@lru_cache(MOST_FUNCTIONS)
+def filter_function(
+    dtype: str, sizes: tuple[int, int, int], *, padded: bool, run_length: int
+) -> Any:
+    """Return the function that adds the gradient of a filter over pieces of a sweep.
+
+    A thread gets *items*: some pieces, some runs of neighbouring elements under a window, and the
+    gradient to which their products are added. Its pointers: the first four of
+    ``sweep_function``; dy; the gradients [taps * channels, columns]; where each row begins in the
+    piece's source, and in dy; the items (first piece, last, first run, last, offset of the
+    gradient); the runs (offset, first row of the gradient, length); the offset of each row of the
+    gradient under a window; the counter of items. Its integers: the sizes of ``sweeps.Grid``; the
+    number of items, of rows of a piece whose sum is added at once, of places in a row, of
+    elements between places of the source, of columns.
+
+    ``sizes``: lanes, vectors and elements of a tile; a run has as many elements at least.
+    ``run_length``: if it is not 0, each so many elements are neighbours, and the table has one
+    entry for all of them.
+    """
+    lanes, vectors, places = sizes
+    f = Function(
+        "filter_gradient",
+        dtype,
+        (
+            *_PIECE,
+            *("dy", "result", "reads", "upstream", "items", "runs", "offsets"),
+            "counter",
+        ),
+        (*_SIZES, "count", "group", "width", "step", "columns"),
+    )
+    columns = f["columns"]
+    tile = _Tile(f, lanes, vectors, places)
+    zero = f.number(0.0, f.vector(lanes))
+    with f.taken(f["count"]) as number:
+        first_piece, last_piece, from_run, to_run, gradient = _entries(f, f["items"], number, 5)
+        with f.loop(first_piece, last_piece) as at_piece:
+            piece = _Piece(f, at_piece, lanes, padded=padded)
+            with (
+                f.loop(0, piece.rows, f["group"]) as first_row,
+                f.loop(0, columns, vectors * lanes) as first,
+                f.loop(from_run, to_run) as run,
+            ):
+                masks = tile.masks(first, columns)
+                last_row = f.least(f.add(first_row, f["group"]), piece.rows)
+                offset, row_of_filter, length = _entries(f, f["runs"], run, 3)
+                with f.loop(0, length, places) as wanted:
+                    start = f.least(wanted, f.subtract(length, places))
+                    done = f.subtract(wanted, start)  # elements that the tile before has added
+                    target = f.add(row_of_filter, start)
+                    begin, offsets = f.add(offset, start), list(range(places))
+                    if run_length:
+                        begin, offsets = f.number(0), []
+                        for first_of_run in range(0, places, run_length):
+                            shift = f.whole(f["offsets"], f.add(target, first_of_run))
+                            offsets += [f.add(shift, at) for at in range(run_length)]
+                    tile.clear()
+                    with f.loop(first_row, last_row) as row:
+                        source = f.variable(f.add(f.whole(f["reads"], row), begin))
+                        dy_row = f.add(piece.target, f.whole(f["upstream"], row), first)
+                        upstream = f.variable(dy_row)
+                        with f.loop(0, f["width"]):
+                            here, there = source.get(), upstream.get()
+                            vectors_of_dy = [
+                                f.load_where(mask, zero, f["dy"], f.add(there, at * lanes))
+                                for at, mask in enumerate(masks)
+                            ]
+                            places_of_x = [f.add(here, offset) for offset in offsets]
+                            tile.add(vectors_of_dy, partial(_at, f, piece.source, places_of_x))
+                            source.set(f.add(here, f["step"]))
+                            upstream.set(f.add(there, columns))
+                    target = f.add(gradient, f.multiply(target, columns), first)
+                    for at, one, here in tile.results(target, columns, done):
+                        earlier = f.load_where(masks[at], zero, f["result"], here)
+                        total = f.builder.fadd(one.get(), earlier)
+                        f.store_where(masks[at], total, f["result"], here)
+    return f.compiled()
+
+
+def _after(f: Function, pointer: Any, start: Any, step: int, place: int) -> Any:
+    return f.load(pointer, f.add(start, place * step))
+
+
+def _at(f: Function, pointer: Any, offsets: list[Any], place: int) -> Any:
+    return f.load(pointer, offsets[place])
+
+
+def _entries(f: Function, table: Any, row: Any, count: int) -> list[Any]:
+    """Return a row of a table of ``count`` columns."""
+    first = f.multiply(row, count)
+    return [f.whole(table, f.add(first, at)) for at in range(count)]
