@@ -1,4 +1,4 @@
-"""Products with a bias and an activation whose ending LLVM compiles."""
+"""Products with a bias and an activation whose epilogue LLVM compiles."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import tensorplug as tp
 from tensorplug_cpu.jit.codegen.settings import JIT
 
 RNG = np.random.default_rng(3)
-ENDINGS = {
+EPILOGUES = {
     "linear": lambda y: y,
     "relu": lambda y: np.where(y < 0, 0, y),
     "relu6": lambda y: np.clip(y, 0, 6),
@@ -25,7 +25,7 @@ def _compiled(monkeypatch: pytest.MonkeyPatch):
         yield
 
 
-@pytest.mark.parametrize("activation", ENDINGS)
+@pytest.mark.parametrize("activation", EPILOGUES)
 @pytest.mark.parametrize("bias", [None, (7,), (1,), (5, 1)])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
 @pytest.mark.parametrize("before", [(), (2, 3)])
@@ -38,7 +38,7 @@ def test_products(activation, bias, dtype, before):
         left, right, bias=None if c is None else tp.asarray(c), activation=activation
     )
     y = a.astype(np.float64) @ b.astype(np.float64)
-    expected = ENDINGS[activation](y if c is None else y + c)
+    expected = EPILOGUES[activation](y if c is None else y + c)
     assert (result.dtype, result.shape) == (left.dtype, expected.shape)
     tolerance = {2: 4e-3, 4: 2e-6, 8: 1e-14}[np.dtype(dtype).itemsize]
     np.testing.assert_allclose(result.numpy(), expected, rtol=tolerance, atol=4 * tolerance)

@@ -162,7 +162,17 @@ def test_a_program(folder, hidden):
 # Parameters of functions of which every version may be kept: there are few, whatever the shapes.
 FEW = {
     *("dtype", "kind", "source", "result", "itemsize", "index", "room", "lanes", "vectors"),
-    *("ending", "interpolation", "fill_mode", "few", "least", "right", "reverse", "one", "whole"),
+    *(
+        "epilogue",
+        "interpolation",
+        "fill_mode",
+        "few",
+        "least",
+        "right",
+        "reverse",
+        "one",
+        "whole",
+    ),
     *("adding", "covered", "bias", "side_by_side"),
 }
 
@@ -180,4 +190,6 @@ def test_versions_of_functions_that_depend_on_sizes_are_not_kept_for_good():
         f"{each.__module__}.{each.__name__}": each.cache_info().maxsize
         for each in kept
         if each.cache_info().maxsize is None and set(inspect.signature(each).parameters) - FEW
-    } == {"tensorplug_cpu.jit.families.gathers._gather_function": None}  # widths of `gathers._FIXED`
+    } == {
+        "tensorplug_cpu.jit.families.gathers._gather_function": None
+    }  # widths of `gathers._FIXED`

@@ -63,8 +63,8 @@ def test_products(a, b, transpose_a, transpose_b, dtype):
     same(run(*strided), expected(x, y, **turned), dtype)
 
 
-@pytest.mark.parametrize("ending", ["linear", "relu", "relu6", "slope"])
-def test_endings(ending):
+@pytest.mark.parametrize("epilogue", ["linear", "relu", "relu6", "slope"])
+def test_endings(epilogue):
     x, y = numbers((2, 24, 600), "float32"), numbers((600, 40), "float32")
     bias, slope = numbers((40,), "float32"), numbers((2, 40), "float32")[1]
     run = matrices.product(x.shape, y.shape, x.dtype, transpose_a=False, transpose_b=False)
@@ -76,8 +76,8 @@ def test_endings(ending):
         "relu": np.maximum(plain, 0),
         "relu6": np.clip(plain, 0, 6),
         "slope": np.where(plain < 0, plain * slope, plain).astype(np.float32),
-    }[ending]
-    same(run(x, y, bias, slope, ending), wanted, np.float32)
+    }[epilogue]
+    same(run(x, y, bias, slope, epilogue), wanted, np.float32)
 
 
 @pytest.mark.parametrize("transpose_a", [False, True])

@@ -161,9 +161,9 @@ def test_depthwise(names, batch, channels, dtype, multiplier):
 
 @pytest.mark.parametrize("module", [convolution, depthwise])
 @pytest.mark.parametrize("channels", [3, 40])
-@pytest.mark.parametrize("ending", ["linear", "relu", "relu6", "slope"])
+@pytest.mark.parametrize("epilogue", ["linear", "relu", "relu6", "slope"])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_endings(module, channels, ending, dtype):
+def test_endings(module, channels, epilogue, dtype):
     """Bias and activation; NaN stays. Dense sums of 3 x 3 x 70 channels come in blocks."""
     at = windows(("same", "long"))
     depth = 70 if module is convolution else channels
@@ -183,8 +183,8 @@ def test_endings(module, channels, ending, dtype):
         "relu": np.maximum(plain, 0),
         "relu6": np.clip(plain, 0, 6),
         "slope": np.where(plain < 0, plain * slope, plain),
-    }[ending]
-    same(run(x, taps, bias, slope, ending), expected, dtype)
+    }[epilogue]
+    same(run(x, taps, bias, slope, epilogue), expected, dtype)
 
 
 @pytest.fixture(params=[14, 4], ids="up to {} places".format)
@@ -203,9 +203,9 @@ def test_depthwise_in_strips(names, batch, channels, dtype):
 
 @pytest.mark.usefixtures("in_strips")
 @pytest.mark.parametrize("channels", [1, 2, 40])
-@pytest.mark.parametrize("ending", ["linear", "relu", "relu6", "slope"])
-def test_endings_in_strips(channels, ending):
-    test_endings(depthwise, channels, ending, "float32")
+@pytest.mark.parametrize("epilogue", ["linear", "relu", "relu6", "slope"])
+def test_endings_in_strips(channels, epilogue):
+    test_endings(depthwise, channels, epilogue, "float32")
 
 
 def test_which_rows_have_strips(monkeypatch):
@@ -367,7 +367,7 @@ def test_links_of_two_axes():
     """Links of a row and a column as one axis are those of each pair of places."""
     at = windows(("same", "all"))
     axes = [
-        tap_lists.Links.forward(window).scaled(step, 0)
+        tap_lists.TapLists.forward(window).scaled(step, 0)
         for window, step in zip(at, (100, 1), strict=True)
     ]
     both = axes[0].beside(axes[1])

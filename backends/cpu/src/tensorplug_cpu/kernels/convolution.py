@@ -50,10 +50,10 @@ class Products(Protocol):
 class Forward(Protocol):
     """A native convolution, or product of matrices."""
 
-    def __call__(self, x: Array, filter: Array, /, *ending: Any) -> Array:
+    def __call__(self, x: Array, filter: Array, /, *epilogue: Any) -> Array:
         """Return the convolution."""
 
-    def bind(self, filter: Array, /, *ending: Any) -> Call:
+    def bind(self, filter: Array, /, *epilogue: Any) -> Call:
         """Return it as a function of x alone, for which the filter is prepared once."""
 
 
@@ -66,7 +66,7 @@ class Native(Protocol):
     def forward(
         self, at: Windows, batch: int, filter: Shape, dtype: np.dtype[Any]
     ) -> Forward | None:
-        """Return ``correlate``, which may be given bias, slope and the name of an ending."""
+        """Return ``correlate``, which may be given bias, slope and the name of an epilogue."""
 
     def gradient_of_image(
         self, at: Windows, batch: int, filter: Shape, dtype: np.dtype[Any]

@@ -24,7 +24,7 @@ from tensorplug_cpu import correlation, depthwise
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.constants import Bindable
 from tensorplug_cpu.floating_point import without_warnings
-from tensorplug_cpu.jit.codegen.epilogues import ENDINGS
+from tensorplug_cpu.jit.codegen.epilogues import EPILOGUES
 from tensorplug_cpu.jit.codegen.settings import is_worthwhile
 from tensorplug_cpu.jit.families import batched_products, matrices
 from tensorplug_cpu.jit.families import convolution as native_convolution
@@ -112,7 +112,7 @@ _EXPRESSIONS: dict[str, Callable[[Expression], Expression]] = {
 }
 
 
-def _ending(
+def _epilogue(
     bias: TensorType | None,
     weights: TensorType | None,
     attributes: Attributes,
@@ -143,7 +143,7 @@ def _ending(
     return end
 
 
-def _native_ending(
+def _native_epilogue(
     bias: TensorType | None, weights: TensorType | None, attributes: Attributes, filters: int
 ) -> str | None:
     """Return the native loops' name for the activation; None if they do not have it."""
@@ -157,13 +157,13 @@ def _native_activation(attributes: Attributes) -> str | None:
     activation = str(attributes["activation"])
     if activation in {"prelu", "leakyrelu"}:
         return "slope"
-    return activation if activation in ENDINGS else None
+    return activation if activation in EPILOGUES else None
 
 
 def _compiled_ending(
     bias: TensorType | None, attributes: Attributes, out: TensorType
 ) -> Callable[[Array, Array | None, Array | None], Array] | None:
-    """Return the ending of a large product as one loop; None if it is not compiled."""
+    """Return the epilogue of a large product as one loop; None if it is not compiled."""
     activation, dtype = attributes["activation"], out.dtype
     is_row = bias is None or bias.shape == out.shape[-1:]
     compute = _EXPRESSIONS.get(activation)
@@ -179,7 +179,7 @@ def _compiled_ending(
         operands.append(GroupInput(bias, (False, True)))
     result = GroupOutput(compute(x), out, (True, True), into=0)
     shape = (out.size // columns, columns)
-    run = compile_group(Group("ending", shape, tuple(operands), (), (result,)))
+    run = compile_group(Group("epilogue", shape, tuple(operands), (), (result,)))
 
     def end(product: Array, bias: Array | None, _weights: Array | None) -> Array:
         assert run is not None
@@ -188,8 +188,8 @@ def _compiled_ending(
     return run and end
 
 
-def _ended(
-    loops: Call, ending: str, attributes: Attributes, filters: int, out: TensorType
+def _with_epilogue(
+    loops: Call, epilogue: str, attributes: Attributes, filters: int, out: TensorType
 ) -> Call:
     """Return native loops that add the bias and end with the activation before they store."""
     work, narrow = working(out.dtype), out.dtype.numpy
@@ -197,15 +197,15 @@ def _ended(
     def run(x: Array, filter: Array, bias: Array | None, weights: Array | None) -> Array:
         left, right = (array.astype(work, copy=False) for array in (x, filter))
         numbers = _numbers((bias, weights), attributes, filters, work)
-        wide: Array = loops(left, right, *numbers, ending)
+        wide: Array = loops(left, right, *numbers, epilogue)
         return wide.astype(narrow, copy=False)
 
     return run
 
 
 def _binder(
-    loops: Forward | batched_products.StackedProduct,
-    ending: str,
+    loops: Forward | batched_products.BatchedProduct,
+    epilogue: str,
     attributes: Attributes,
     ends: Sequence[TensorType | None],
     out: TensorType,
@@ -230,7 +230,7 @@ def _binder(
         if taps is None or image is not None or lacks:
             return None
         numbers = _numbers(given, attributes, filters, work)
-        multiply = loops.bind(taps.astype(work, copy=False), *numbers, ending)
+        multiply = loops.bind(taps.astype(work, copy=False), *numbers, epilogue)
         if orders is None:
             return without_warnings(
                 lambda x, *_: multiply(x.astype(work, copy=False)).astype(narrow, copy=False)
@@ -273,12 +273,12 @@ def _convolution(spec: KernelSpec, products: Products, native: Native) -> None:
         out: TensorType,
     ) -> Call:
         at = convolution_windows(x.shape, filter.shape, attributes)
-        end = _ending(bias, prelu_activation_weights, attributes, out)
+        end = _epilogue(bias, prelu_activation_weights, attributes, out)
         work = working(out.dtype)
         last, back = layout(data_format)
         filters = out.shape[last[-1]]
         loops = native.forward(at, x.shape[0], filter.shape, work)
-        ending = _native_ending(bias, prelu_activation_weights, attributes, filters)
+        epilogue = _native_epilogue(bias, prelu_activation_weights, attributes, filters)
         correlate = loops or partial(products.correlate, at=at)
 
         def run(
@@ -288,16 +288,16 @@ def _convolution(spec: KernelSpec, products: Products, native: Native) -> None:
             wide = correlate(images, filter.astype(work, copy=False))
             return end(wide.transpose(back), bias, prelu_activation_weights)
 
-        if loops is None or ending is None:
+        if loops is None or epilogue is None:
             return without_warnings(run)
-        whole = _ended(loops, ending, attributes, filters, out)
+        whole = _with_epilogue(loops, epilogue, attributes, filters, out)
 
         def run_whole(x: Array, *others: Array) -> Array:
             result: Array = whole(x.transpose(last), *others)
             return result.transpose(back)
 
         ends = bias, prelu_activation_weights
-        bound = _binder(loops, ending, attributes, ends, out, (last, back))
+        bound = _binder(loops, epilogue, attributes, ends, out, (last, back))
         return Bindable(without_warnings(run_whole), bound)
 
 
@@ -319,19 +319,21 @@ def fused_mat_mul(
     turn_a, turn_b = attributes["transpose_a"], attributes["transpose_b"]
     work = working(out.dtype)
     native = matrices.product(a.shape, b.shape, work, transpose_a=turn_a, transpose_b=turn_b)
-    ending = _native_ending(bias, prelu_activation_weights, attributes, out.shape[-1])
-    if isinstance(native, matrices.Product) and ending is not None:
-        whole = without_warnings(_ended(native, ending, attributes, out.shape[-1], out))
-        bound = _binder(native, ending, attributes, (bias, prelu_activation_weights), out)
+    epilogue = _native_epilogue(bias, prelu_activation_weights, attributes, out.shape[-1])
+    if isinstance(native, matrices.Product) and epilogue is not None:
+        whole = without_warnings(_with_epilogue(native, epilogue, attributes, out.shape[-1], out))
+        bound = _binder(native, epilogue, attributes, (bias, prelu_activation_weights), out)
         return Bindable(whole, bound)
     if not turn_a and _is_own_bias(bias, out) and prelu_activation_weights is None:
-        stack = batched_products.stacked_product(a.shape, b.shape, work, transpose_b=turn_b)
-        ending = _native_activation(attributes)
-        if stack is not None and ending is not None:
-            whole = without_warnings(_ended(stack, ending, attributes, out.shape[-1], out))
-            bound = _binder(stack, ending, attributes, (bias, None), out)
+        stack = batched_products.batched_product(a.shape, b.shape, work, transpose_b=turn_b)
+        epilogue = _native_activation(attributes)
+        if stack is not None and epilogue is not None:
+            whole = without_warnings(
+                _with_epilogue(stack, epilogue, attributes, out.shape[-1], out)
+            )
+            bound = _binder(stack, epilogue, attributes, (bias, None), out)
             return Bindable(whole, bound)
-    end = _compiled_ending(bias, attributes, out) or _ending(
+    end = _compiled_ending(bias, attributes, out) or _epilogue(
         bias, prelu_activation_weights, attributes, out
     )
     inner = a.shape[-2 if turn_a else -1]

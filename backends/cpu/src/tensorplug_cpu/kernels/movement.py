@@ -11,7 +11,7 @@ from tensorplug.plugin import KernelTable, Scalar, Shape, TensorType, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.arrays import constant, uniform
 from tensorplug_cpu.floating_point import without_warnings
-from tensorplug_cpu.jit.families.interleaving import find_weaver
+from tensorplug_cpu.jit.families.interleaving import find_interleaver
 from tensorplug_cpu.outputs import output_allocator
 from tensorplug_cpu.parallel import is_large
 
@@ -30,12 +30,12 @@ def identity(x: Array) -> Array:
 @kernels.prepare(specs.RESHAPE)
 def reshape(x: TensorType, *, shape: Shape) -> Call:
     """View with another shape; a copy only if the strides require it."""
-    weave = None if x.dtype is dt.string else find_weaver(x.shape, x.dtype.numpy)
+    interleave = None if x.dtype is dt.string else find_interleaver(x.shape, x.dtype.numpy)
 
     @without_warnings
     def copied(x: Array) -> Array:
-        woven = None if weave is None else weave(x)
-        return (x if woven is None else woven).reshape(shape)
+        interleaved = None if interleave is None else interleave(x)
+        return (x if interleaved is None else interleaved).reshape(shape)
 
     # A view raises nothing.
     return lambda x: x.reshape(shape) if x.flags.c_contiguous else copied(x)

@@ -8,22 +8,22 @@ if TYPE_CHECKING:
     from tensorplug_cpu.jit.codegen.functions import Function
 
 
-ENDINGS: Final = ("linear", "relu", "relu6", "slope")
+EPILOGUES: Final = ("linear", "relu", "relu6", "slope")
 """Nothing; two activations; negative numbers times a slope."""
 
 
-def ended(f: Function, x: Any, ending: str, bias: Any | None, slope: Any | None) -> Any:
-    """Return ``x`` plus ``bias`` with an activation of ``ENDINGS``; NaN stays NaN."""
+def apply_epilogue(f: Function, x: Any, epilogue: str, bias: Any | None, slope: Any | None) -> Any:
+    """Return ``x`` plus ``bias`` with an activation of ``EPILOGUES``; NaN stays NaN."""
     if bias is not None:
         x = f.builder.fadd(x, bias)
-    if ending == "linear":
+    if epilogue == "linear":
         return x
     zero = f.number(0.0, x.type)
     below = f.builder.fcmp_ordered("<", x, zero)
-    if ending == "slope":
+    if epilogue == "slope":
         return f.builder.select(below, f.builder.fmul(x, slope), x)
     x = f.builder.select(below, zero, x)
-    if ending == "relu6":
+    if epilogue == "relu6":
         six = f.number(6.0, x.type)
         x = f.builder.select(f.builder.fcmp_ordered(">", x, six), six, x)
     return x

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from tensorplug_cpu.jit.codegen.compiler import MOST_FUNCTIONS
-from tensorplug_cpu.jit.codegen.epilogues import ended
+from tensorplug_cpu.jit.codegen.epilogues import apply_epilogue
 from tensorplug_cpu.jit.codegen.functions import Function, lanes
 from tensorplug_cpu.jit.loops.calls import address, dense, is_large, is_worth, launch
 from tensorplug_cpu.jit.loops.partitions import even
@@ -74,9 +74,9 @@ def cut(itemsize: int, rows: int, columns: int) -> tuple[Panel, ...]:
     return tuple(panels)
 
 
-def stacked_product(
+def batched_product(
     a: Shape, b: Shape, dtype: np.dtype[Any], *, transpose_b: bool
-) -> StackedProduct | None:
+) -> BatchedProduct | None:
     """Return the products of matrices [..., rows, inner] by as many [..., inner, columns].
 
     The second ones are [..., columns, inner] if ``transpose_b``. None where BLAS is as good, or
@@ -92,10 +92,10 @@ def stacked_product(
     if prod(stack) < 2 or not is_worth(prod(stack) * rows * inner * columns):
         return None
     sizes = rows, inner, columns
-    return StackedProduct(tuple(stack), sizes, dtype, transpose_b=transpose_b)
+    return BatchedProduct(tuple(stack), sizes, dtype, transpose_b=transpose_b)
 
 
-class StackedProduct:
+class BatchedProduct:
     """Products of the matrices of two stacks.
 
     Args:
@@ -131,34 +131,34 @@ class StackedProduct:
         self.allocate = allocator(result, dtype)
         self.allocate_rows = allocator(tuple(result[at] for at in self.to_rows), dtype)
 
-    def __call__(self, a: Array, b: Array, /, *ending: Any) -> Array:
-        """Return the products; for ``ending`` see ``bind``."""
-        return self.bind(b, *ending)(a)
+    def __call__(self, a: Array, b: Array, /, *epilogue: Any) -> Array:
+        """Return the products; for ``epilogue`` see ``bind``."""
+        return self.bind(b, *epilogue)(a)
 
-    def bind(self, b: Array, /, *ending: Any) -> BoundStack:
+    def bind(self, b: Array, /, *epilogue: Any) -> BoundProduct:
         """Return the products by ``b`` as a function of the first matrices.
 
-        ``ending``: a bias and slopes, which broadcast to [..., 1, columns], and the name of an
-        activation: see ``endings``.
+        ``epilogue``: a bias and slopes, which broadcast to [..., 1, columns], and the name of an
+        activation: see ``epilogues``.
         """
-        *given, name = ending or (None, None, "linear")
+        *given, name = epilogue or (None, None, "linear")
         ends = [None if each is None else np.broadcast_to(each, self._ends) for each in given]
         matrices = b.swapaxes(-1, -2) if self._turned else b
-        return BoundStack(self, [matrices, *ends], name)
+        return BoundProduct(self, [matrices, *ends], name)
 
 
-class BoundStack:
+class BoundProduct:
     """Products of the matrices of a stack by constant ones, which are kept."""
 
     def __init__(
         self,
-        product: StackedProduct,
+        product: BatchedProduct,
         constants: list[Array | None],
-        ending: str,
+        epilogue: str,
     ) -> None:
         self._kept = [None if each is None else dense(each) for each in constants]
         self._pointers = [0 if each is None else address(each) for each in self._kept]
-        self._product, self._ending = product, ending
+        self._product, self._epilogue = product, epilogue
         self._functions: dict[int, Any] = {}
 
     def __call__(self, a: Array) -> Array:
@@ -179,16 +179,16 @@ class BoundStack:
         product = self._product
         has_bias = self._kept[1] is not None
         step = groups * product.sizes[1]
-        function = stack_function(
-            product.name, product.panels, step, groups, self._ending, bias=has_bias
+        function = batched_function(
+            product.name, product.panels, step, groups, self._epilogue, bias=has_bias
         )
         self._functions[groups] = function
         return function
 
 
 @lru_cache(MOST_FUNCTIONS)
-def stack_function(
-    dtype: str, panels: tuple[Panel, ...], step: int, groups: int, ending: str, *, bias: bool
+def batched_function(
+    dtype: str, panels: tuple[Panel, ...], step: int, groups: int, epilogue: str, *, bias: bool
 ) -> Any:
     """Return the function that computes blocks of rows, as a thread gets them.
 
@@ -237,10 +237,10 @@ def stack_function(
                         weights.set(f.add(weights.get(), columns))
                     numbers = [
                         tile.load(f[name], f.add(ends, column)) if used else None
-                        for name, used in (("bias", bias), ("slope", ending == "slope"))
+                        for name, used in (("bias", bias), ("slope", epilogue == "slope"))
                     ]
                     target = f.add(result, f.multiply(start, groups * columns), column)
-                    tile.store(target, groups * columns, ending, numbers)
+                    tile.store(target, groups * columns, epilogue, numbers)
     return f.compiled()
 
 
@@ -286,12 +286,16 @@ class _Tile:
             for one, vector in zip(sums, row, strict=True):
                 one.set(f.multiply_add(number, vector, one.get()))
 
-    def store(self, target: Any, step: int, ending: str, numbers: list[list[Any] | None]) -> None:
+    def store(
+        self, target: Any, step: int, epilogue: str, numbers: list[list[Any] | None]
+    ) -> None:
         """End the sums and write them to rows that are ``step`` apart."""
         f = self._f
         for place, sums in enumerate(self._sums):
             for at, one in enumerate(sums):
-                value = ended(f, one.get(), ending, *[row and row[at] for row in numbers])
+                value = apply_epilogue(
+                    f, one.get(), epilogue, *[row and row[at] for row in numbers]
+                )
                 here = f.add(target, place * step + at * self._panel.lanes)
                 if self._mask is not None and at == len(sums) - 1:
                     f.store_where(self._mask, value, f["result"], here)

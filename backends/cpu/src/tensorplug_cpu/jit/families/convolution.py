@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tensorplug_cpu.jit.families.filter_gradients import FilterGradient
-from tensorplug_cpu.jit.families.interleaving import find_weaver
+from tensorplug_cpu.jit.families.interleaving import find_interleaver
 from tensorplug_cpu.jit.loops import iteration_space
 from tensorplug_cpu.jit.loops.calls import address, dense, is_large, is_worth, launch
 from tensorplug_cpu.jit.loops.partitions import (
@@ -109,7 +109,7 @@ class _Pass:
         result: Array,
         bias: Array | None,
         slope: Array | None,
-        ending: str,
+        epilogue: str,
     ) -> Call:
         """Return the native call, which is over before any of these arrays may go."""
         function = sweep_function(
@@ -117,7 +117,7 @@ class _Pass:
             self._tile,
             self._step,
             self._run_length,
-            ending,
+            epilogue,
             padded=self._padded,
             bias=bias is not None,
         )
@@ -181,7 +181,7 @@ class Convolution:
         self._allocate, self._type = allocator(result, dtype), dtype
         self._work = prod(filter) * batch * prod(axis.count for axis in parts[0])
         images = batch, *(axis.size for axis in parts[0]), filter[-2]
-        self._weave = find_weaver(images, dtype)
+        self._interleave = find_interleaver(images, dtype)
 
     def __call__(
         self,
@@ -189,7 +189,7 @@ class Convolution:
         filter: Array,
         bias: Array | None = None,
         slope: Array | None = None,
-        ending: str = "linear",
+        epilogue: str = "linear",
     ) -> Array:
         """Return the result.
 
@@ -197,29 +197,29 @@ class Convolution:
             source: NHWC.
             filter: [taps, channels of the source, those of the result].
             bias: one number per channel of the result, to add.
-            slope: what to multiply negative numbers with if ``ending`` is "slope".
-            ending: the activation, of ``products.ENDINGS``.
+            slope: what to multiply negative numbers with if ``epilogue`` is "slope".
+            epilogue: the activation, of ``products.EPILOGUES``.
 
         """
-        return self._filled(self._ordered(source), self._panels(filter), bias, slope, ending)
+        return self._filled(self._ordered(source), self._panels(filter), bias, slope, epilogue)
 
     def bind(
         self,
         filter: Array,
         bias: Array | None = None,
         slope: Array | None = None,
-        ending: str = "linear",
+        epilogue: str = "linear",
     ) -> Native:
         """Return a function of the source alone, which keeps the filter as loops read it."""
         panels = self._panels(filter)
-        return lambda source: self._filled(self._ordered(source), panels, bias, slope, ending)
+        return lambda source: self._filled(self._ordered(source), panels, bias, slope, epilogue)
 
     def _ordered(self, source: Array) -> Array:
         """Return the images in row-major order."""
-        if self._weave is None or source.flags.c_contiguous:
+        if self._interleave is None or source.flags.c_contiguous:
             return dense(source)
-        woven = self._weave(source)
-        return dense(source) if woven is None else woven
+        interleaved = self._interleave(source)
+        return dense(source) if interleaved is None else interleaved
 
     def _panels(self, filter: Array) -> list[Array]:
         return [part.panels(filter) for part in self._passes]
@@ -230,13 +230,13 @@ class Convolution:
         panels: list[Array],
         bias: Array | None,
         slope: Array | None,
-        ending: str,
+        epilogue: str,
     ) -> Array:
         result = self._allocate()
         if not self._whole:
             result.fill(0)
         calls = [
-            part.call(source, taps, result, bias, slope, ending)
+            part.call(source, taps, result, bias, slope, epilogue)
             for part, taps in zip(self._passes, panels, strict=True)
         ]
         make_calls(calls, self._room, self._type, self._work)
@@ -257,12 +257,12 @@ class _Forward:
     def __init__(self, run: Convolution, filter: Shape) -> None:
         self._run, self._shape = run, (-1, *filter[-2:])
 
-    def __call__(self, x: Array, filter: Array, *ending: Any) -> Array:
-        return self._run(x, filter.reshape(self._shape), *ending)
+    def __call__(self, x: Array, filter: Array, *epilogue: Any) -> Array:
+        return self._run(x, filter.reshape(self._shape), *epilogue)
 
-    def bind(self, filter: Array, *ending: Any) -> Native:
+    def bind(self, filter: Array, *epilogue: Any) -> Native:
         """Return the convolution of images with this filter."""
-        return self._run.bind(filter.reshape(self._shape), *ending)
+        return self._run.bind(filter.reshape(self._shape), *epilogue)
 
 
 def gradient_of_image(

@@ -14,7 +14,7 @@ import numpy as np
 from tensorplug_cpu.jit.codegen.functions import lanes
 from tensorplug_cpu.jit.loops.calls import address, dense, is_large, is_worth, launch
 from tensorplug_cpu.jit.loops.strips import find_strips, values_function
-from tensorplug_cpu.jit.loops.tap_lists import Links
+from tensorplug_cpu.jit.loops.tap_lists import TapLists
 from tensorplug_cpu.jit.loops.windows import depthwise_filter_function
 from tensorplug_cpu.memory_pool import allocator
 from tensorplug_cpu.multipliers import merged, repeated
@@ -57,7 +57,7 @@ class DepthwiseSums:
         self, at: Windows, batch: int, channels: int, dtype: np.dtype[Any], *, back: bool
     ) -> None:
         rows, columns = at
-        link = Links.backward if back else Links.forward
+        link = TapLists.backward if back else TapLists.forward
         shape = [window.size if back else window.out for window in at]
         source = [window.out if back else window.size for window in at]
         row_links = link(rows).scaled(source[1] * channels, columns.filter * channels)
@@ -80,9 +80,9 @@ class DepthwiseSums:
         filter: Array,
         bias: Array | None = None,
         slope: Array | None = None,
-        ending: str = "linear",
+        epilogue: str = "linear",
     ) -> Array:
-        """Return the sums of ``source`` [N,H,W,C] with ``filter`` [KH,KW,C]; see ``endings``."""
+        """Return the sums of ``source`` [N,H,W,C] with ``filter`` [KH,KW,C]; see ``epilogues``."""
         source, filter = dense(source), dense(filter)
         result = self._allocate()
         batch, rows, columns, channels = self._shape
@@ -92,7 +92,7 @@ class DepthwiseSums:
             self._vectors,
             self._strips,
             "weighted",
-            ending,
+            epilogue,
             bias=bias is not None,
         )
         pointers = (source, filter, result, bias, slope)
@@ -109,7 +109,7 @@ class DepthwiseFilterGradient:
 
     def __init__(self, at: Windows, batch: int, channels: int, dtype: np.dtype[Any]) -> None:
         rows, columns = at
-        links = Links.forward(rows).scaled(columns.size * channels, columns.filter * channels)
+        links = TapLists.forward(rows).scaled(columns.size * channels, columns.filter * channels)
         self._tables = [links.starts, links.table(), _row_taps(at, channels)]
         self._places = [*map(address, self._tables)]
         self._shape: Shape = (rows.filter, columns.filter, channels)
@@ -170,13 +170,13 @@ class _Forward:
     def __init__(self, run: DepthwiseSums, sizes: list[int], multiplier: int) -> None:
         self._run, self._shape, self._multiplier = run, (*sizes, -1), multiplier
 
-    def __call__(self, x: Array, filter: Array, *ending: Any) -> Array:
-        return self._run(repeated(x, self._multiplier), filter.reshape(self._shape), *ending)
+    def __call__(self, x: Array, filter: Array, *epilogue: Any) -> Array:
+        return self._run(repeated(x, self._multiplier), filter.reshape(self._shape), *epilogue)
 
-    def bind(self, filter: Array, *ending: Any) -> Native:
+    def bind(self, filter: Array, *epilogue: Any) -> Native:
         """Return the convolution of images with this filter."""
         taps = dense(filter.reshape(self._shape))
-        return lambda x: self._run(repeated(x, self._multiplier), taps, *ending)
+        return lambda x: self._run(repeated(x, self._multiplier), taps, *epilogue)
 
 
 def gradient_of_image(

@@ -30,16 +30,16 @@ _SLOW: Final = 4  # elements of a long loop that take as long as NumPy takes to 
 _PARTS: Final = 16  # pieces of the work
 
 
-def find_weaver(shape: Shape, dtype: np.dtype[Any]) -> Weaver | None:
+def find_interleaver(shape: Shape, dtype: np.dtype[Any]) -> Interleaver | None:
     """Return what copies arrays of a shape and dtype; None where NumPy does it as fast."""
     if len(shape) < 2 or not 2 <= shape[-1] <= _MOST:
         return None
     if dtype.itemsize not in {1, 2, 4, 8} or not is_worthwhile(_SLOW * prod(shape)):
         return None
-    return Weaver(shape, dtype)
+    return Interleaver(shape, dtype)
 
 
-class Weaver:
+class Interleaver:
     """Copies an array whose last axis was another one when its elements were in order."""
 
     def __init__(self, shape: Shape, dtype: np.dtype[Any]) -> None:
@@ -68,7 +68,7 @@ class Weaver:
         rows = x.size // (length * count)
         width = min(lanes(self._itemsize), _floor(length))
         result = self._allocate()
-        function = weaving_function(self._itemsize, count, width)
+        function = interleaving_function(self._itemsize, count, width)
         places, integers = (address(x), address(result)), (rows, -(-rows // _PARTS), length)
         launch(function, places, integers, shared=self._is_shared)
         return result
@@ -80,14 +80,14 @@ def _floor(number: int) -> int:
 
 
 @lru_cache(MOST_FUNCTIONS)
-def weaving_function(itemsize: int, count: int, width: int) -> Any:
+def interleaving_function(itemsize: int, count: int, width: int) -> Any:
     """Return the function that copies matrices [count, length] to [length, count].
 
     Its pointers: source and result; the counter of matrices. Its integers: the matrices, those
     that a thread takes at once, the length, of at least ``width``.
     """
     f = Function(
-        "weave",
+        "interleave",
         f"int{8 * itemsize}",
         ("source", "result", "counter"),
         ("total", "grain", "length"),
@@ -106,6 +106,6 @@ def weaving_function(itemsize: int, count: int, width: int) -> Any:
                 while len(vectors) > 1:
                     pairs = zip(vectors[::2], [*vectors[1::2], vectors[-1]], strict=False)
                     vectors = [f.joined(one, other) for one, other in pairs]
-                woven = f.pick(vectors[0], order)
-                f.store(woven, f["result"], f.add(begin, f.multiply(at, count)))
+                interleaved = f.pick(vectors[0], order)
+                f.store(interleaved, f["result"], f.add(begin, f.multiply(at, count)))
     return f.compiled()

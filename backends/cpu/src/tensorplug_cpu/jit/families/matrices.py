@@ -88,14 +88,14 @@ class Product:
         self._convolve, self._image, self._result = convolve, image, result
         self._turned = transpose_b
 
-    def __call__(self, a: Array, b: Array, *ending: Any) -> Array:
-        """Return the product; ``ending`` is what ``Convolution`` takes."""
+    def __call__(self, a: Array, b: Array, *epilogue: Any) -> Array:
+        """Return the product; ``epilogue`` is what ``Convolution`` takes."""
         rows = a.reshape(self._image)
-        return self._convolve(rows, self._filter(b), *ending).reshape(self._result)
+        return self._convolve(rows, self._filter(b), *epilogue).reshape(self._result)
 
-    def bind(self, b: Array, *ending: Any) -> Native:
+    def bind(self, b: Array, *epilogue: Any) -> Native:
         """Return the product by this matrix."""
-        convolve = self._convolve.bind(self._filter(b), *ending)
+        convolve = self._convolve.bind(self._filter(b), *epilogue)
         return lambda a: convolve(a.reshape(self._image)).reshape(self._result)
 
     def _filter(self, b: Array) -> Array:

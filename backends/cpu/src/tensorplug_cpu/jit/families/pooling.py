@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tensorplug_cpu.jit.families.depthwise import channel_vectors
 from tensorplug_cpu.jit.loops.calls import address, dense, is_large, is_worth, launch
 from tensorplug_cpu.jit.loops.strips import find_strips, values_function
-from tensorplug_cpu.jit.loops.tap_lists import Links
+from tensorplug_cpu.jit.loops.tap_lists import TapLists
 from tensorplug_cpu.jit.loops.windows import first_equal_function
 from tensorplug_cpu.memory_pool import allocator
 
@@ -37,10 +37,10 @@ class _Geometry:
         shape = [window.size if back else window.out for window in at]
         strides = [prod(source[axis + 1 :]) * channels for axis in range(len(at))]
         *outer, columns = (
-            (Links.backward(window) if back else Links.forward(window)).scaled(stride, 0)
+            (TapLists.backward(window) if back else TapLists.forward(window)).scaled(stride, 0)
             for window, stride in zip(at, strides, strict=True)
         )
-        rows = reduce(Links.beside, outer)
+        rows = reduce(TapLists.beside, outer)
         self._tables = [rows.starts, rows.table(), columns.starts, columns.table()]
         self.tables = [address(table) for table in self._tables]
         self.batch, self.rows = batch, prod(shape[:-1])

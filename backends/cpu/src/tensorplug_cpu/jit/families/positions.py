@@ -107,7 +107,7 @@ def _column_function(kind: str, itemsize: int, *, least: bool) -> Callable[..., 
 def searcher(
     rows: int, length: int, count: int, dtype: np.dtype[Any], *, right: bool
 ) -> Callable[[Array, Array], Array] | None:
-    """Return what finds the places of values in sorted sequences, in the order of ``jit.codegen.keys``.
+    """Return what finds the places of values in sorted sequences, by ``codegen.keys``.
 
     It takes ``[rows, length]`` and values ``[rows, count]`` of the same dtype; the result has the
     shape of the values, and int32. ``right``: after equal elements instead of before them. None

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Final
 from tensorplug_cpu import parallel
 from tensorplug_cpu.jit.codegen.compiler import compile_function
 from tensorplug_cpu.jit.loops.addresses import (
-    START,
+    PROLOGUE,
     address,
     is_pointer,
     reads_arrays,
-    write_start,
+    write_prologue,
 )
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def make_launch(
         return _Launch(text, given, places, shared=shared)
     block = (ctypes.c_int64 * len(given))(*given)
     types = [ctypes.POINTER(type(block)), *[ctypes.py_object] * len(places)]
-    return partial(compile_function(text + write_start(slots), START, types), block)
+    return partial(compile_function(text + write_prologue(slots), PROLOGUE, types), block)
 
 
 class _Launch:

@@ -1,4 +1,4 @@
-"""A second entrance to kernels, for short runs: it finds the memory of arrays by itself.
+"""Addresses of arrays, and the prologue of kernels that reads them, for short runs.
 
 Asking NumPy for the address of an array takes longer than a loop over a few elements. In CPython
 the address is in a fixed place of the array's object, which is tried out before it is used.
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array
 
 
-START: Final = "start"
+PROLOGUE: Final = "prologue"
 _COPY: Final = "llvm.memcpy.p0.p0.i64"
 _PLACE: Final = object.__basicsize__  # the first field after the head of all objects
 
@@ -47,7 +47,7 @@ def address(array: Array) -> int:
     return int(array.__array_interface__["data"][0])
 
 
-def write_start(slots: Sequence[Hashable]) -> str:
+def write_prologue(slots: Sequence[Hashable]) -> str:
     """Return the text of a function that calls ``run`` with a copy of the arguments ``slots``.
 
     It takes the address of the arguments, then the arrays whose addresses are to be filled in.
@@ -57,7 +57,7 @@ def write_start(slots: Sequence[Hashable]) -> str:
     arrays = "".join(f", ptr %array{k}" for k in range(len(places)))
     lines = [
         f"declare void @{_COPY}(ptr, ptr, i64, i1)",
-        f"define void @{START}(ptr %values{arrays}) {{",
+        f"define void @{PROLOGUE}(ptr %values{arrays}) {{",
         f"  %block = alloca [{size} x i64]",
         f"  call void @{_COPY}(ptr %block, ptr %values, i64 {8 * size}, i1 false)",
     ]

@@ -13,7 +13,7 @@ from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug_cpu.jit.codegen.compiler import MOST_FUNCTIONS
-from tensorplug_cpu.jit.codegen.epilogues import ended
+from tensorplug_cpu.jit.codegen.epilogues import apply_epilogue
 from tensorplug_cpu.jit.codegen.functions import Function
 from tensorplug_cpu.jit.codegen.processor import vector_bytes
 
@@ -148,7 +148,7 @@ def sweep_function(
     sizes: tuple[int, int, int],
     step: int,
     run_length: int,
-    ending: str,
+    epilogue: str,
     *,
     padded: bool,
     bias: bool,
@@ -223,9 +223,9 @@ def sweep_function(
                         column = f.add(first, at * lanes)
                         numbers = [
                             f.load_where(masks[at], zero, f[name], column) if used else None
-                            for name, used in (("bias", bias), ("slope", ending == "slope"))
+                            for name, used in (("bias", bias), ("slope", epilogue == "slope"))
                         ]
-                        one.set(ended(f, one.get(), ending, *numbers))
+                        one.set(apply_epilogue(f, one.get(), epilogue, *numbers))
                     f.store_where(masks[at], one.get(), f["result"], here)
     return f.compiled()
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tensorplug_cpu.jit.codegen.compiler import MOST_FUNCTIONS
-from tensorplug_cpu.jit.codegen.epilogues import ended
+from tensorplug_cpu.jit.codegen.epilogues import apply_epilogue
 from tensorplug_cpu.jit.codegen.functions import Function, lanes
 from tensorplug_cpu.jit.codegen.processor import registers
 from tensorplug_cpu.jit.loops.windows import (
@@ -105,15 +105,15 @@ def values_function(
     vectors: tuple[int, int, bool],
     strips: Strips | None,
     kind: str,
-    ending: str = "linear",
+    epilogue: str = "linear",
     *,
     bias: bool = False,
 ) -> Any:
     """Return ``strip_function``, or ``windows.window_function`` if there are no strips."""
     if strips is not None:
-        return strip_function(dtype, channels, strips, kind, ending, bias=bias)
+        return strip_function(dtype, channels, strips, kind, epilogue, bias=bias)
     width, count, whole = vectors
-    return window_function(dtype, width, count, kind, ending, whole=whole, bias=bias)
+    return window_function(dtype, width, count, kind, epilogue, whole=whole, bias=bias)
 
 
 @lru_cache(MOST_FUNCTIONS)
@@ -122,7 +122,7 @@ def strip_function(
     channels: int,
     strips: Strips,
     kind: str,
-    ending: str = "linear",
+    epilogue: str = "linear",
     *,
     bias: bool = False,
 ) -> Any:
@@ -150,12 +150,12 @@ def strip_function(
                 channel = f.least(wanted, channels - width)  # some channels once more
                 numbers = [
                     f.load(f[name], channel, width) if used else None
-                    for name, used in (("bias", bias), ("slope", ending == "slope"))
+                    for name, used in (("bias", bias), ("slope", epilogue == "slope"))
                 ]
                 strip.compute(start, channel, taps)
                 begin = f.add(target, f.multiply(start, channels), channel)
                 for place, own in enumerate(taps):
-                    value = ended(f, strip.value(place, own), ending, *numbers)
+                    value = apply_epilogue(f, strip.value(place, own), epilogue, *numbers)
                     f.store(value, f["result"], f.add(begin, place * channels))
 
         compute(0, strips.first)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Links:
+class TapLists:
     """For each place the elements that it reads, in order, and by which tap.
 
     The links of place ``p`` are those from ``starts[p]`` up to ``starts[p + 1]``.
@@ -24,7 +24,7 @@ class Links:
     taps: Array
 
     @classmethod
-    def forward(cls, window: Window) -> Links:
+    def forward(cls, window: Window) -> TapLists:
         """Return what each position of a window reads of its axis."""
         places, taps = np.indices((window.out, window.filter))
         elements = places * window.stride + taps * window.dilation - window.before
@@ -32,7 +32,7 @@ class Links:
         return cls(_starts(inside.sum(axis=1)), elements[inside], taps[inside])
 
     @classmethod
-    def backward(cls, window: Window) -> Links:
+    def backward(cls, window: Window) -> TapLists:
         """Return for each element of the axis the positions that read it."""
         ahead = cls.forward(window)
         positions = np.repeat(np.arange(window.out), np.diff(ahead.starts))
@@ -40,11 +40,11 @@ class Links:
         counts = np.bincount(ahead.elements, minlength=window.size)
         return cls(_starts(counts), positions[order], ahead.taps[order])
 
-    def scaled(self, step: int, tap_step: int) -> Links:
+    def scaled(self, step: int, tap_step: int) -> TapLists:
         """Return the links with offsets instead of numbers."""
-        return Links(self.starts, self.elements * step, self.taps * tap_step)
+        return TapLists(self.starts, self.elements * step, self.taps * tap_step)
 
-    def beside(self, inner: Links) -> Links:
+    def beside(self, inner: TapLists) -> TapLists:
         """Return the links of two axes as one; those of ``inner`` vary faster."""
         counts = np.multiply.outer(np.diff(self.starts), np.diff(inner.starts)).reshape(-1)
         own, other = [], []
@@ -55,7 +55,7 @@ class Links:
                 own.append(pair[0].reshape(-1))
                 other.append(pair[1].reshape(-1))
         a, b = (np.concatenate([*part, np.arange(0)]) for part in (own, other))
-        return Links(
+        return TapLists(
             _starts(counts),
             self.elements[a] + inner.elements[b],
             self.taps[a] + inner.taps[b],

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from tensorplug_cpu.jit.codegen.epilogues import ended
+from tensorplug_cpu.jit.codegen.epilogues import apply_epilogue
 from tensorplug_cpu.jit.codegen.functions import Function
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def window_function(
     lanes: int,
     vectors: int,
     kind: str,
-    ending: str = "linear",
+    epilogue: str = "linear",
     *,
     whole: bool,
     bias: bool = False,
@@ -122,12 +122,12 @@ def window_function(
                         count = f.multiply(_length(f, row_links), _length(f, column_links))
                         number = f.builder.sitofp(count, f.element)
                         value = f.builder.fdiv(value, f.spread(number, lanes))
-                    if bias or ending != "linear":
+                    if bias or epilogue != "linear":
                         numbers = [
                             block.load(f[name], channel, at) if used else None
-                            for name, used in (("bias", bias), ("slope", ending == "slope"))
+                            for name, used in (("bias", bias), ("slope", epilogue == "slope"))
                         ]
-                        value = ended(f, value, ending, *numbers)
+                        value = apply_epilogue(f, value, epilogue, *numbers)
                     block.store(value, f["result"], f.add(target, channel), at)
     return f.compiled()
 

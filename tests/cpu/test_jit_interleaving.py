@@ -48,7 +48,7 @@ def moved(array, axis):
 @pytest.mark.parametrize(("shape", "axis"), ARRAYS)
 def test_copies(shape, axis, dtype):
     array = drawn(shape, dtype)
-    found = interleaving.find_weaver(shape, array.dtype)(moved(array, axis))
+    found = interleaving.find_interleaver(shape, array.dtype)(moved(array, axis))
     assert (found.dtype, found.shape) == (array.dtype, shape)
     assert found.flags.c_contiguous
     np.testing.assert_array_equal(found, array)
@@ -70,9 +70,9 @@ def test_the_kernel_of_reshape(shape, axis, dtype):
 def test_other_orders():
     """They are NumPy's, and so are views."""
     array = drawn((4, 6, 5, 3), "f4")
-    weave = interleaving.find_weaver(array.shape, array.dtype)
-    assert weave(array[::-1]) is None
-    assert weave(array.transpose(1, 0, 2, 3).copy().transpose(1, 0, 2, 3)) is None
+    interleave = interleaving.find_interleaver(array.shape, array.dtype)
+    assert interleave(array[::-1]) is None
+    assert interleave(array.transpose(1, 0, 2, 3).copy().transpose(1, 0, 2, 3)) is None
     x = tp.asarray(array)
     for found, expected in (
         (x[::-1], array[::-1]),
@@ -83,7 +83,7 @@ def test_other_orders():
         np.testing.assert_array_equal(flat, expected.reshape(-1, 2))
     unaligned = np.empty(array.nbytes + 1, np.uint8)[1:].view("f4").reshape(3, 4, 6, 5)
     unaligned[...] = np.moveaxis(array, -1, 0)
-    assert weave(np.moveaxis(unaligned, 0, -1)) is None
+    assert interleave(np.moveaxis(unaligned, 0, -1)) is None
 
 
 @pytest.mark.parametrize(
@@ -91,19 +91,19 @@ def test_other_orders():
     [((70,), "f4"), ((70, 9), "f4"), ((70, 1), "f4"), ((70, 4), "c16"), ((0, 4), "f4")],
 )
 def test_what_numpy_copies(shape, dtype):
-    assert interleaving.find_weaver(shape, np.dtype(dtype)) is None
+    assert interleaving.find_interleaver(shape, np.dtype(dtype)) is None
 
 
 def test_short_arrays_stay_with_numpy(monkeypatch):
     monkeypatch.setenv("TENSORPLUG_CPU_JIT", "1")
-    assert interleaving.find_weaver((100, 20, 4), np.dtype("f4")) is None
-    assert interleaving.find_weaver((100, 40, 4), np.dtype("f4")) is not None
+    assert interleaving.find_interleaver((100, 20, 4), np.dtype("f4")) is None
+    assert interleaving.find_interleaver((100, 40, 4), np.dtype("f4")) is not None
 
 
 def test_threads(monkeypatch):
     monkeypatch.setattr(calls, "_SHARED", 1)
     array = drawn((200, 30, 4), "f4")
-    found = interleaving.find_weaver(array.shape, array.dtype)(moved(array, 1))
+    found = interleaving.find_interleaver(array.shape, array.dtype)(moved(array, 1))
     np.testing.assert_array_equal(found, array)
 
 

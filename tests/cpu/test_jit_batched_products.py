@@ -59,12 +59,12 @@ def same(found, expected, dtype):
 def test_products(stack, rows, inner, columns, dtype):
     a, b = numbers((*stack, rows, inner), dtype), numbers((*stack, inner, columns), dtype)
     expected = np.einsum("...ij,...jk->...ik", a.astype("f8"), b.astype("f8"))
-    run = batched_products.stacked_product(a.shape, b.shape, a.dtype, transpose_b=False)
+    run = batched_products.batched_product(a.shape, b.shape, a.dtype, transpose_b=False)
     same(run(a, b), expected, dtype)
     same(run(a, np.asfortranarray(b)), expected, dtype)
     same(run(np.repeat(a, 2, axis=-1)[..., ::2], b), expected, dtype)
     turned = np.ascontiguousarray(b.swapaxes(-1, -2))
-    other = batched_products.stacked_product(a.shape, turned.shape, a.dtype, transpose_b=True)
+    other = batched_products.batched_product(a.shape, turned.shape, a.dtype, transpose_b=True)
     same(other(a, turned), expected, dtype)
     # The rows of the groups of an image lie in turn; so do those of the result.
     to_rows, back = turns(stack)
@@ -74,13 +74,13 @@ def test_products(stack, rows, inner, columns, dtype):
     assert found.transpose(to_rows).flags.c_contiguous
 
 
-@pytest.mark.parametrize("ending", ["linear", "relu", "relu6", "slope"])
+@pytest.mark.parametrize("epilogue", ["linear", "relu", "relu6", "slope"])
 @pytest.mark.parametrize("columns", [3, 37, 64])
-def test_endings(columns, ending):
+def test_endings(columns, epilogue):
     a, b = numbers((2, 3, 19, 40), "f4"), numbers((2, 3, 40, columns), "f4")
     a[0, 1, 2, 3] = np.nan
     bias, slope = numbers((2, 3, 1, columns), "f4"), numbers((columns,), "f4")
-    run = batched_products.stacked_product(a.shape, b.shape, a.dtype, transpose_b=False)
+    run = batched_products.batched_product(a.shape, b.shape, a.dtype, transpose_b=False)
     plain = np.einsum("...ij,...jk->...ik", a.astype("f8"), b.astype("f8")) + bias
     assert np.isnan(plain).any()
     assert (plain < 0).any()
@@ -90,8 +90,8 @@ def test_endings(columns, ending):
         "relu": np.maximum(plain, 0),
         "relu6": np.clip(plain, 0, 6),
         "slope": np.where(plain < 0, (plain * slope).astype("f4"), plain),
-    }[ending]
-    same(run(a, b, bias, slope, ending), expected, np.float32)
+    }[epilogue]
+    same(run(a, b, bias, slope, epilogue), expected, np.float32)
 
 
 @pytest.mark.parametrize("columns", range(1, 150))
@@ -118,7 +118,7 @@ def test_the_same_bits_in_any_number_of_threads(monkeypatch):
     results = []
     for least in (1, 1 << 60):
         monkeypatch.setattr(calls, "_SHARED", least)
-        run = batched_products.stacked_product(a.shape, b.shape, a.dtype, transpose_b=False)
+        run = batched_products.batched_product(a.shape, b.shape, a.dtype, transpose_b=False)
         results.append(run(a, b))
     np.testing.assert_array_equal(*results)
 
@@ -137,14 +137,14 @@ DECLINED = {
 @pytest.mark.parametrize("name", DECLINED)
 def test_what_blas_does(name):
     a, b, dtype = DECLINED[name]
-    assert batched_products.stacked_product(a, b, np.dtype(dtype), transpose_b=False) is None
+    assert batched_products.batched_product(a, b, np.dtype(dtype), transpose_b=False) is None
 
 
 def test_small_products_stay_with_blas(monkeypatch):
     monkeypatch.setenv("TENSORPLUG_CPU_JIT", "1")
     large, small = (4, 64, 64), (4, 32, 32)
     for shape in (large, small):
-        found = batched_products.stacked_product(
+        found = batched_products.batched_product(
             shape, shape, np.dtype("float32"), transpose_b=False
         )
         assert (found is None) == (shape == small)
