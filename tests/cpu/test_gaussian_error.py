@@ -39,7 +39,7 @@ def test_in_float64_small_results_have_their_digits():
 def call_double(x):
     from tensorplug.plugin import TensorType
     from tensorplug.plugin import dtypes as dt
-    from tensorplug_cpu.kernels.gaussian_error import gelu
+    from tensorplug_cpu.kernels.nn.gaussian_error import gelu
 
     type_ = TensorType(dt.float64, x.shape)
     return gelu(type_, approximate=False, out=type_)(x)

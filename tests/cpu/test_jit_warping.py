@@ -9,7 +9,7 @@ from tensorplug.plugin import TensorType, dtypes, specs
 from tensorplug_cpu import parallel
 from tensorplug_cpu.jit.codegen.settings import JIT
 from tensorplug_cpu.jit.families import warping
-from tensorplug_cpu.kernels import warping as kernels
+from tensorplug_cpu.kernels.image import warping as kernels
 
 pytestmark = pytest.mark.usefixtures("loops")
 

@@ -12,8 +12,8 @@ import pytest
 from tensorplug.plugin import TensorType
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu import parallel, rowwise, special_functions
-from tensorplug_cpu.kernels import (
-    accumulation,
+from tensorplug_cpu.kernels import accumulation
+from tensorplug_cpu.kernels.nn import (
     activation,
     cross_entropy,
     gaussian_error,

@@ -5,8 +5,8 @@ other, so that the error grows with the number of rows. Here the axes are merged
 last one is left to NumPy where it is long and contiguous, and any other is *folded*: cut into two,
 four or eight parts, one after the other, which are added, and so on with the result. What is small
 is summed in float64, as a product with ones, which BLAS computes faster than NumPy adds. Large
-arrays of real numbers are summed by loops of their own (``jit.families.reductions``), where LLVM is there.
-All of it in float64, once more, where a part of a sum of float32 was too large for that.
+arrays of real numbers are summed by loops of their own (``jit.families.reductions``), where LLVM
+is there. All of it in float64, once more, where a part of a sum of float32 was too large for that.
 
 A term goes through some roundings of half an ulp: 1 when 2 parts are added, 3 of 4, 7 of 8, one of
 the end in float64. As long as they are at most 2 log2(n) for n terms, the error is within

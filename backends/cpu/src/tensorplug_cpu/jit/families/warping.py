@@ -1,6 +1,6 @@
 """Projected images in one pass: places in float64, then the pixels around them.
 
-All is computed in the order of ``kernels/warping.py``, with the same roundings and bits.
+All is computed in the order of ``kernels/image/warping.py``, with the same roundings and bits.
 """
 
 from __future__ import annotations

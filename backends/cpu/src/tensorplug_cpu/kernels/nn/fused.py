@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from tensorplug.plugin import Expression, Shape
     from tensorplug_cpu.arrays import Array, Call
-    from tensorplug_cpu.kernels.convolution import Forward, Native, Products
+    from tensorplug_cpu.kernels.nn.convolution import Forward, Native, Products
 
 
 kernels = KernelTable()

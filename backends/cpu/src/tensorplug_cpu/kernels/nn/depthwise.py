@@ -5,7 +5,7 @@ from __future__ import annotations
 from tensorplug.plugin import CONVOLUTION_DEPTHWISE, KernelTable
 from tensorplug_cpu import depthwise
 from tensorplug_cpu.jit.families import depthwise as native
-from tensorplug_cpu.kernels.convolution import enter
+from tensorplug_cpu.kernels.nn.convolution import enter
 
 kernels = KernelTable()
 enter(kernels, CONVOLUTION_DEPTHWISE, depthwise, native)
