@@ -16,7 +16,7 @@ import tensorplug as tp
 from tensorplug.contract import dtypes
 from tensorplug.ops.random import box_muller
 from tensorplug.testing import isolated_engine
-from tensorplug_cpu import variates
+from tensorplug_cpu.numerics import variates
 
 from . import exact_random as exact
 

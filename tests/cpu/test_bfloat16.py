@@ -10,11 +10,12 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.contract import expressions
 from tensorplug.contract.groups import Group, GroupInput, GroupOutput, Reduction
 from tensorplug.contract.spec import TensorType
-from tensorplug_cpu import blocks, memory_pool
+from tensorplug_cpu import blocks
 from tensorplug_cpu.backend import CpuBackend
 from tensorplug_cpu.jit.codegen import settings
 from tensorplug_cpu.jit.codegen.compiler import is_available
 from tensorplug_cpu.jit.groups import kernels
+from tensorplug_cpu.memory import pool as memory_pool
 
 B = dt.bfloat16
 SIZE = 1 << 15

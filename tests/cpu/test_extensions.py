@@ -13,8 +13,9 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from tensorplug.plugin import TensorType
 from tensorplug.plugin import dtypes as dt
 from tensorplug.testing import isolated_engine
-from tensorplug_cpu import extensions, parallel
-from tensorplug_cpu.blas import one_thread_each
+from tensorplug_cpu import extensions
+from tensorplug_cpu.execution import parallel
+from tensorplug_cpu.execution.blas import one_thread_each
 from tensorplug_cpu.extensions import elementwise, share_out
 
 MANY = (1 << 19) + 3  # several blocks, in several threads, the last one shorter

@@ -11,7 +11,7 @@ import pytest
 from tensorplug.errors import BackendMemoryError
 from tensorplug.plugin import TensorType
 from tensorplug.plugin import dtypes as dt
-from tensorplug_cpu import floating_point
+from tensorplug_cpu.execution import floating_point
 
 VECTOR = TensorType(dt.float32, (2,))
 ONE = np.array([1.0, 1.0], "float32")

@@ -14,10 +14,10 @@ from tensorplug.plugin import (
     expressions,
 )
 from tensorplug.plugin import dtypes as dt
-from tensorplug_cpu import casting
 from tensorplug_cpu.jit.codegen import settings
 from tensorplug_cpu.jit.codegen.compiler import is_available
 from tensorplug_cpu.jit.groups import kernels
+from tensorplug_cpu.numerics import casting
 
 pytestmark = pytest.mark.skipif(not is_available(), reason="llvmlite is not installed")
 

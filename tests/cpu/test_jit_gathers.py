@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from tensorplug.plugin import OutOfRangeError, specs
-from tensorplug_cpu import parallel, segments
+from tensorplug_cpu import segments
+from tensorplug_cpu.execution import parallel
 from tensorplug_cpu.jit.codegen.settings import JIT
 from tensorplug_cpu.jit.families import gathers
 

@@ -10,7 +10,7 @@ import pytest
 from tensorplug.plugin import Group, GroupInput, GroupOutput, Reduction, TensorType
 from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import expressions as ex
-from tensorplug_cpu import parallel
+from tensorplug_cpu.execution import parallel
 from tensorplug_cpu.jit.codegen import compiler, settings
 from tensorplug_cpu.jit.groups import kernels, threads
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tensorplug.plugin import bilinear_taps, specs
-from tensorplug_cpu import parallel
+from tensorplug_cpu.execution import parallel
 from tensorplug_cpu.jit.codegen.settings import JIT
 from tensorplug_cpu.jit.families import resizing
 

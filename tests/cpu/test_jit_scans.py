@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tensorplug.ops import cumulative as ops
-from tensorplug_cpu import parallel
+from tensorplug_cpu.execution import parallel
 from tensorplug_cpu.jit.codegen.settings import JIT
 from tensorplug_cpu.jit.families import scans
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tensorplug.plugin import TensorType, dtypes, specs
-from tensorplug_cpu import parallel
+from tensorplug_cpu.execution import parallel
 from tensorplug_cpu.jit.codegen.settings import JIT
 from tensorplug_cpu.jit.families import warping
 from tensorplug_cpu.kernels.image import warping as kernels

@@ -20,8 +20,8 @@ from tensorplug.observers.leaks import LeakCheck
 from tensorplug.ops import creation
 from tensorplug.ops.elementwise import ADD
 from tensorplug.plugin import CountsBuffers
-from tensorplug_cpu import memory_tracing
 from tensorplug_cpu.backend import CpuBackend
+from tensorplug_cpu.memory import tracing as memory_tracing
 
 TEXT = np.dtypes.StringDType()
 

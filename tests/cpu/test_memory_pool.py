@@ -13,8 +13,9 @@ import pytest
 
 import tensorplug as tp
 from tensorplug.plugin import TensorType
-from tensorplug_cpu import memory_pool, parallel
-from tensorplug_cpu.memory_pool import LARGE, Pool
+from tensorplug_cpu.execution import parallel
+from tensorplug_cpu.memory import pool as memory_pool
+from tensorplug_cpu.memory.pool import LARGE, Pool
 
 SIDE = 1024  # a float32 matrix of this side is twice as large as LARGE
 FLOAT = np.dtype(np.float32)

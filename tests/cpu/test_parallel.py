@@ -11,7 +11,7 @@ import pytest
 
 from tensorplug.plugin import TensorType
 from tensorplug.plugin import dtypes as dt
-from tensorplug_cpu import parallel, rowwise, special_functions
+from tensorplug_cpu.execution import parallel, rowwise
 from tensorplug_cpu.kernels import accumulation
 from tensorplug_cpu.kernels.nn import (
     activation,
@@ -19,6 +19,7 @@ from tensorplug_cpu.kernels.nn import (
     gaussian_error,
     layer_normalization,
 )
+from tensorplug_cpu.numerics import special_functions
 
 ROWS = np.random.default_rng(4).standard_normal((1000, 130), dtype=np.float32)
 OUT = TensorType(dt.float32, ROWS.shape)

@@ -9,7 +9,7 @@ import pytest
 
 from tensorplug.ops.nn.convolution import pooling as ops
 from tensorplug.plugin import dtypes as dt
-from tensorplug_cpu import tiles
+from tensorplug_cpu.windows import tiles
 
 REAL = sorted(dtype.name for dtype in dt.REAL - dt.WIDENED)
 FLOATS = ["float16", "float32", "float64"]

@@ -10,12 +10,12 @@ from tensorplug.ops.random import random as ops
 from tensorplug.plugin import RANDOM_KEY, TensorType
 from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.oracle import random as oracle
-from tensorplug_cpu import philox, variates
 from tensorplug_cpu.jit.codegen.functions import Function
 from tensorplug_cpu.jit.codegen.lanes import Lanes
 from tensorplug_cpu.jit.codegen.settings import JIT
 from tensorplug_cpu.jit.families import philox as native
 from tensorplug_cpu.kernels import random as kernels
+from tensorplug_cpu.numerics import philox, variates
 
 KEY = np.array([0xA4093822, 0x299F31D0, 0x13198A2E, 0x03707344], np.uint32)
 FLOATS = ["float16", "float32", "float64"]

@@ -7,7 +7,7 @@ import pytest
 from tests.core.reentry import OCCASIONS, call_during, points_of
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from tensorplug_cpu.blas import one_thread_each
+from tensorplug_cpu.execution.blas import one_thread_each
 
 
 def threads_of_blas() -> set[int]:

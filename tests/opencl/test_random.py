@@ -15,7 +15,7 @@ from tensorplug.ops.random import box_muller
 from tensorplug.ops.random import random as ops
 from tensorplug.testing import isolated_engine
 from tensorplug_conformance.oracle import random as oracle
-from tensorplug_cpu import variates
+from tensorplug_cpu.numerics import variates
 from tensorplug_opencl import layouts
 from tensorplug_opencl.kernels import philox, templates
 

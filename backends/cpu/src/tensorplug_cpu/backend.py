@@ -10,10 +10,11 @@ import numpy as np
 
 from tensorplug.plugin import BackendMemoryError, DType, Group, TensorType
 from tensorplug.plugin import dtypes as dt
-from tensorplug_cpu import groups, memory_tracing
+from tensorplug_cpu import groups
 from tensorplug_cpu.constants import bind
-from tensorplug_cpu.exclusive import ExclusiveArray
-from tensorplug_cpu.memory_pool import Lease, pool
+from tensorplug_cpu.memory import tracing as memory_tracing
+from tensorplug_cpu.memory.exclusive import ExclusiveArray
+from tensorplug_cpu.memory.pool import Lease, pool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -114,7 +115,7 @@ class CpuBackend:
         return id(owner), int(size)
 
     def live_buffers(self) -> int:
-        """Return how many arrays hold memory of NumPy's; see ``memory_tracing.live_arrays``."""
+        """Return how many arrays hold memory of NumPy's; see ``memory.tracing.live_arrays``."""
         return memory_tracing.live_arrays()
 
     def counts(self, buffer: Array) -> bool:

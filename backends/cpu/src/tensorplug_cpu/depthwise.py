@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensorplug_cpu.correlation import mirrored
-from tensorplug_cpu.memory_pool import empty
-from tensorplug_cpu.multipliers import merged, repeated
-from tensorplug_cpu.parallel import share_out
-from tensorplug_cpu.sliding_windows import extent, padded, taps, unpadded
+from tensorplug_cpu.execution.parallel import share_out
+from tensorplug_cpu.memory.pool import empty
 from tensorplug_cpu.summation import summer
+from tensorplug_cpu.windows.correlation import mirrored
+from tensorplug_cpu.windows.multipliers import merged, repeated
+from tensorplug_cpu.windows.sliding import extent, padded, taps, unpadded
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -40,10 +40,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug_cpu import parallel
-from tensorplug_cpu.blas import one_thread_each
-from tensorplug_cpu.floating_point import without_warnings
-from tensorplug_cpu.outputs import output_allocator
+from tensorplug_cpu.execution import parallel
+from tensorplug_cpu.execution.blas import one_thread_each
+from tensorplug_cpu.execution.floating_point import without_warnings
+from tensorplug_cpu.execution.outputs import output_allocator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

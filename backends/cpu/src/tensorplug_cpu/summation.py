@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug_cpu.floating_point import without_overflow
+from tensorplug_cpu.execution.floating_point import without_overflow
 from tensorplug_cpu.jit.families import reductions
 
 if TYPE_CHECKING:

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tensorplug.plugin import Group, GroupInput, GroupOutput, Reduction, expressions
-from tensorplug_cpu import parallel
 from tensorplug_cpu.blocks import operations
 from tensorplug_cpu.blocks.loops import Loops, spanned
 from tensorplug_cpu.blocks.plans import Declined, Plan
 from tensorplug_cpu.blocks.reductions import Partial
-from tensorplug_cpu.floating_point import without_warnings
-from tensorplug_cpu.memory_pool import empty
-from tensorplug_cpu.outputs import output_allocator
+from tensorplug_cpu.execution import parallel
+from tensorplug_cpu.execution.floating_point import without_warnings
+from tensorplug_cpu.execution.outputs import output_allocator
+from tensorplug_cpu.memory.pool import empty
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

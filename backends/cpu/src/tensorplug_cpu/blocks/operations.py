@@ -11,7 +11,7 @@ import numpy as np
 
 from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import narrowing
-from tensorplug_cpu import casting, special_functions
+from tensorplug_cpu.numerics import casting, special_functions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

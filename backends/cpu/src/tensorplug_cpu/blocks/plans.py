@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tensorplug.plugin import expressions
 from tensorplug_cpu.blocks import operations, reductions
-from tensorplug_cpu.casting import copied
+from tensorplug_cpu.numerics.casting import copied
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,10 +8,10 @@ import numpy as np
 
 from tensorplug.plugin import KernelTable, TensorType, specs
 from tensorplug.plugin import dtypes as dt
-from tensorplug_cpu import parallel
 from tensorplug_cpu.arrays import working
-from tensorplug_cpu.floating_point import kernel, without_warnings
-from tensorplug_cpu.outputs import output_allocator
+from tensorplug_cpu.execution import parallel
+from tensorplug_cpu.execution.floating_point import kernel, without_warnings
+from tensorplug_cpu.execution.outputs import output_allocator
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call

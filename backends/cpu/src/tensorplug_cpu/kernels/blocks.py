@@ -14,7 +14,7 @@ from tensorplug.plugin import (
     specs,
     split_spatial_axes,
 )
-from tensorplug_cpu.floating_point import without_warnings
+from tensorplug_cpu.execution.floating_point import without_warnings
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tensorplug.plugin import KernelTable, host_functions, specs
-from tensorplug_cpu.floating_point import without_warnings
+from tensorplug_cpu.execution.floating_point import without_warnings
 
 kernels = KernelTable()
 kernels.register(specs.BROADCAST_ARGS)(

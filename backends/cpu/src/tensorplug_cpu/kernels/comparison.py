@@ -8,7 +8,7 @@ import numpy as np
 
 from tensorplug.plugin import KernelSpec, KernelTable, TensorType, specs
 from tensorplug.plugin import dtypes as dt
-from tensorplug_cpu.floating_point import ufunc
+from tensorplug_cpu.execution.floating_point import ufunc
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Call

@@ -8,8 +8,8 @@ import numpy as np
 
 from tensorplug.plugin import KernelTable, TensorType, contraction_order, specs
 from tensorplug_cpu.arrays import working
-from tensorplug_cpu.blas import matmul
-from tensorplug_cpu.floating_point import kernel
+from tensorplug_cpu.execution.blas import matmul
+from tensorplug_cpu.execution.floating_point import kernel
 from tensorplug_cpu.summation import summer
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tensorplug.plugin import ArgumentError, KernelTable, TensorType, specs
-from tensorplug_cpu.floating_point import without_warnings
+from tensorplug_cpu.execution.floating_point import without_warnings
 from tensorplug_cpu.segments import row_sums
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ import numpy as np
 
 from tensorplug.plugin import DType, DTypeError, KernelTable, Scalar, TensorType, specs
 from tensorplug.plugin import dtypes as dt
-from tensorplug_cpu import casting
 from tensorplug_cpu.arrays import uniform
-from tensorplug_cpu.floating_point import without_warnings
+from tensorplug_cpu.execution.floating_point import without_warnings
+from tensorplug_cpu.numerics import casting
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call

@@ -8,9 +8,9 @@ import numpy as np
 
 from tensorplug.plugin import KernelSpec, KernelTable, TensorType, specs
 from tensorplug_cpu.arrays import UNROUNDED, accumulating
-from tensorplug_cpu.floating_point import without_warnings
+from tensorplug_cpu.execution.floating_point import without_warnings
 from tensorplug_cpu.jit.families import scans
-from tensorplug_cpu.scans import scanner
+from tensorplug_cpu.numerics.scans import scanner
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Call

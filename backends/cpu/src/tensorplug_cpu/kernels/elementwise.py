@@ -8,12 +8,13 @@ import numpy as np
 
 from tensorplug.plugin import DType, KernelSpec, KernelTable, TensorType, specs, warn
 from tensorplug.plugin import dtypes as dt
-from tensorplug_cpu import casting, parallel, special_functions
 from tensorplug_cpu.arrays import UNROUNDED
-from tensorplug_cpu.channels import per_channel
-from tensorplug_cpu.floating_point import binary, kernel, ufunc, without_warnings
+from tensorplug_cpu.execution import parallel
+from tensorplug_cpu.execution.channels import per_channel
+from tensorplug_cpu.execution.floating_point import binary, kernel, ufunc, without_warnings
+from tensorplug_cpu.execution.outputs import elementwise_kernel, output_allocator
 from tensorplug_cpu.jit.groups.elementary import compiled
-from tensorplug_cpu.outputs import elementwise_kernel, output_allocator
+from tensorplug_cpu.numerics import casting, special_functions
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call

@@ -9,11 +9,11 @@ import numpy as np
 
 from tensorplug.plugin import KernelTable, TensorType, specs
 from tensorplug_cpu.arrays import working
-from tensorplug_cpu.blas import matmul, one_thread_each
 from tensorplug_cpu.constants import Bindable
-from tensorplug_cpu.floating_point import binary, kernel, without_warnings
+from tensorplug_cpu.execution.blas import matmul, one_thread_each
+from tensorplug_cpu.execution.floating_point import binary, kernel, without_warnings
+from tensorplug_cpu.execution.parallel import in_parts, thread_count
 from tensorplug_cpu.jit.families import matrices
-from tensorplug_cpu.parallel import in_parts, thread_count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,10 +10,10 @@ import numpy as np
 from tensorplug.plugin import KernelTable, Scalar, Shape, TensorType, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.arrays import constant, uniform
-from tensorplug_cpu.floating_point import without_warnings
+from tensorplug_cpu.execution.floating_point import without_warnings
+from tensorplug_cpu.execution.outputs import output_allocator
+from tensorplug_cpu.execution.parallel import is_large
 from tensorplug_cpu.jit.families.interleaving import find_interleaver
-from tensorplug_cpu.outputs import output_allocator
-from tensorplug_cpu.parallel import is_large
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call

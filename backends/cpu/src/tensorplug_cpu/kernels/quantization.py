@@ -16,7 +16,7 @@ import numpy as np
 
 from tensorplug.plugin import KernelRefusedError, KernelTable, TensorType, specs
 from tensorplug.plugin import dtypes as dt
-from tensorplug_cpu.floating_point import without_warnings
+from tensorplug_cpu.execution.floating_point import without_warnings
 from tensorplug_cpu.jit.families import matrices
 
 if TYPE_CHECKING:

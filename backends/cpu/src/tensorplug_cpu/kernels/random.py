@@ -8,11 +8,11 @@ import numpy as np
 
 from tensorplug.plugin import RANDOM_KEY, KernelTable, TensorType, box_muller, key_halves, specs
 from tensorplug.plugin import dtypes as dt
-from tensorplug_cpu import philox, variates
 from tensorplug_cpu.arrays import working
-from tensorplug_cpu.floating_point import without_warnings
+from tensorplug_cpu.execution.floating_point import without_warnings
 from tensorplug_cpu.jit.families import philox as native_philox
 from tensorplug_cpu.kernels.searching import upper_bound
+from tensorplug_cpu.numerics import philox, variates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -11,7 +11,7 @@ import numpy as np
 from tensorplug.plugin import KernelSpec, KernelTable, TensorType, shapes, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.arrays import accumulating, working
-from tensorplug_cpu.floating_point import kernel, without_warnings
+from tensorplug_cpu.execution.floating_point import kernel, without_warnings
 from tensorplug_cpu.jit.families import factors, positions, reductions
 from tensorplug_cpu.summation import groups, summer
 

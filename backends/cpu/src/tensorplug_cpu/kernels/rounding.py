@@ -8,8 +8,8 @@ import numpy as np
 
 from tensorplug.plugin import KernelSpec, KernelTable, TensorType, specs
 from tensorplug.plugin import dtypes as dt
-from tensorplug_cpu.floating_point import kernel, ufunc
-from tensorplug_cpu.outputs import elementwise_kernel
+from tensorplug_cpu.execution.floating_point import kernel, ufunc
+from tensorplug_cpu.execution.outputs import elementwise_kernel
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from tensorplug.plugin import KernelTable, TensorType, specs
-from tensorplug_cpu.floating_point import kernel, without_warnings
+from tensorplug_cpu.execution.floating_point import kernel, without_warnings
 from tensorplug_cpu.jit.families.positions import searcher
 
 if TYPE_CHECKING:

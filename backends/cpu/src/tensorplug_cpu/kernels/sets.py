@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tensorplug.plugin import KernelTable, TensorType, host_functions, specs
-from tensorplug_cpu.floating_point import without_warnings
-from tensorplug_cpu.stable_sort import arg_sorted
+from tensorplug_cpu.execution.floating_point import without_warnings
+from tensorplug_cpu.numerics.stable_sort import arg_sorted
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call

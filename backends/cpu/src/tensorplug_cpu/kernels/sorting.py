@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tensorplug.plugin import KernelTable, TensorType, specs
-from tensorplug_cpu.floating_point import without_warnings
+from tensorplug_cpu.execution.floating_point import without_warnings
 from tensorplug_cpu.jit.families import selection
-from tensorplug_cpu.stable_sort import arg_sorted, by_rows, sorted_values
+from tensorplug_cpu.numerics.stable_sort import arg_sorted, by_rows, sorted_values
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call

@@ -6,7 +6,7 @@ from math import prod
 from typing import TYPE_CHECKING, Final
 
 from tensorplug.plugin import KernelTable, TensorType, host_functions, specs
-from tensorplug_cpu.floating_point import without_warnings
+from tensorplug_cpu.execution.floating_point import without_warnings
 from tensorplug_cpu.segments import row_sums
 
 if TYPE_CHECKING:

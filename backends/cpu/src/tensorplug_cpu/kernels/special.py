@@ -18,8 +18,8 @@ from tensorplug.plugin import (
     normal_formulas,
     specs,
 )
+from tensorplug_cpu.execution.outputs import elementwise_kernel
 from tensorplug_cpu.jit.groups.elementary import compiled
-from tensorplug_cpu.outputs import elementwise_kernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable

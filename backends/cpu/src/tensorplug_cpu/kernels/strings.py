@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug.plugin import KernelTable, TensorType, host_functions, specs
-from tensorplug_cpu.floating_point import kernel, without_warnings
+from tensorplug_cpu.execution.floating_point import kernel, without_warnings
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tensorplug.plugin import KernelSpec, KernelTable, TensorType, specs
-from tensorplug_cpu.floating_point import ufunc
+from tensorplug_cpu.execution.floating_point import ufunc
 from tensorplug_cpu.jit.groups.elementary import compiled
 
 if TYPE_CHECKING:

@@ -126,7 +126,7 @@ class Renderer:
         return self.choose(self.two("fcmp uno", dtype, a, a), dtype, a, chosen)
 
     def cast(self, x: str, source: DType, target: DType) -> str:
-        """Convert by the rules of ``tensorplug_cpu.casting``."""
+        """Convert by the rules of ``tensorplug_cpu.numerics.casting``."""
         if source is target:
             return x
         if source in dt.WIDENED:

@@ -20,7 +20,7 @@ from tensorplug_cpu.jit.codegen.functions import Function, lanes
 from tensorplug_cpu.jit.loops.calls import address, dense, is_large, is_worth, launch
 from tensorplug_cpu.jit.loops.partitions import even
 from tensorplug_cpu.jit.loops.products import most_places
-from tensorplug_cpu.memory_pool import allocator
+from tensorplug_cpu.memory.pool import allocator
 
 if TYPE_CHECKING:
     from tensorplug.plugin import Shape

@@ -26,7 +26,7 @@ from tensorplug_cpu.jit.loops.partitions import (
     tile_sizes,
 )
 from tensorplug_cpu.jit.loops.products import panel_function, sweep_function
-from tensorplug_cpu.memory_pool import allocator, empty
+from tensorplug_cpu.memory.pool import allocator, empty
 
 if TYPE_CHECKING:
     from collections.abc import Callable

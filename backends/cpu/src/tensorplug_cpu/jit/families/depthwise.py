@@ -16,8 +16,8 @@ from tensorplug_cpu.jit.loops.calls import address, dense, is_large, is_worth, l
 from tensorplug_cpu.jit.loops.strips import find_strips, values_function
 from tensorplug_cpu.jit.loops.tap_lists import TapLists
 from tensorplug_cpu.jit.loops.windows import depthwise_filter_function
-from tensorplug_cpu.memory_pool import allocator
-from tensorplug_cpu.multipliers import merged, repeated
+from tensorplug_cpu.memory.pool import allocator
+from tensorplug_cpu.windows.multipliers import merged, repeated
 
 if TYPE_CHECKING:
     from collections.abc import Callable

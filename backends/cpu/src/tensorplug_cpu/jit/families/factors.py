@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug_cpu import parallel
+from tensorplug_cpu.execution import parallel
 from tensorplug_cpu.jit.codegen.folds import converts_halves
 from tensorplug_cpu.jit.codegen.functions import Function, Variable
 from tensorplug_cpu.jit.codegen.settings import is_worthwhile
 from tensorplug_cpu.jit.loops.addresses import address
 from tensorplug_cpu.jit.loops.calls import fold_columns
-from tensorplug_cpu.memory_pool import empty
+from tensorplug_cpu.memory.pool import empty
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from tensorplug_cpu.execution.parallel import thread_count
 from tensorplug_cpu.jit.loops import iteration_space
 from tensorplug_cpu.jit.loops.calls import address, dense
 from tensorplug_cpu.jit.loops.partitions import Tables, even, make_calls, make_grid, tile_sizes
 from tensorplug_cpu.jit.loops.products import filter_function, most_places
-from tensorplug_cpu.parallel import thread_count
 
 if TYPE_CHECKING:
     from tensorplug.plugin import Shape, Windows

@@ -15,7 +15,7 @@ from tensorplug_cpu.jit.codegen.compiler import MOST_FUNCTIONS
 from tensorplug_cpu.jit.codegen.functions import Function, lanes
 from tensorplug_cpu.jit.codegen.settings import is_worthwhile
 from tensorplug_cpu.jit.loops.calls import address, is_large, launch
-from tensorplug_cpu.memory_pool import allocator
+from tensorplug_cpu.memory.pool import allocator
 
 if TYPE_CHECKING:
     import numpy as np

@@ -13,12 +13,13 @@ import numpy as np
 
 from tensorplug.plugin import box_muller, philox
 from tensorplug.plugin import dtypes as dt
-from tensorplug_cpu import parallel, variates
+from tensorplug_cpu.execution import parallel
 from tensorplug_cpu.jit.codegen.functions import Function
 from tensorplug_cpu.jit.codegen.lanes import Lanes
 from tensorplug_cpu.jit.codegen.settings import is_worthwhile
 from tensorplug_cpu.jit.loops.addresses import address
-from tensorplug_cpu.memory_pool import empty
+from tensorplug_cpu.memory.pool import empty
+from tensorplug_cpu.numerics import variates
 
 if TYPE_CHECKING:
     from collections.abc import Callable

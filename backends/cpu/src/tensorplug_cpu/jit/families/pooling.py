@@ -11,7 +11,7 @@ from tensorplug_cpu.jit.loops.calls import address, dense, is_large, is_worth, l
 from tensorplug_cpu.jit.loops.strips import find_strips, values_function
 from tensorplug_cpu.jit.loops.tap_lists import TapLists
 from tensorplug_cpu.jit.loops.windows import first_equal_function
-from tensorplug_cpu.memory_pool import allocator
+from tensorplug_cpu.memory.pool import allocator
 
 if TYPE_CHECKING:
     import numpy as np

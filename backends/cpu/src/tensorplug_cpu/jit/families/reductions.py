@@ -19,7 +19,7 @@ from tensorplug_cpu.jit.codegen.folds import Fold, converts_halves, wide_dtype
 from tensorplug_cpu.jit.codegen.functions import Function
 from tensorplug_cpu.jit.codegen.settings import is_worthwhile
 from tensorplug_cpu.jit.loops.calls import address, launch
-from tensorplug_cpu.memory_pool import allocator
+from tensorplug_cpu.memory.pool import allocator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug_cpu import parallel
+from tensorplug_cpu.execution import parallel
 from tensorplug_cpu.jit.codegen.folds import Fold
 from tensorplug_cpu.jit.codegen.functions import Function
 from tensorplug_cpu.jit.codegen.settings import is_worthwhile
 from tensorplug_cpu.jit.loops.addresses import address
-from tensorplug_cpu.memory_pool import empty
+from tensorplug_cpu.memory.pool import empty
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from tensorplug.plugin import fill_modes
-from tensorplug_cpu import parallel
+from tensorplug_cpu.execution import parallel
 from tensorplug_cpu.jit.codegen.functions import Function
 from tensorplug_cpu.jit.codegen.settings import is_worthwhile
 from tensorplug_cpu.jit.loops.addresses import address
-from tensorplug_cpu.memory_pool import empty
+from tensorplug_cpu.memory.pool import empty
 
 if TYPE_CHECKING:
     from collections.abc import Callable

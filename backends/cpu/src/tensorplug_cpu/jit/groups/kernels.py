@@ -24,7 +24,7 @@ from tensorplug_cpu.jit.groups.accumulators import accumulated
 from tensorplug_cpu.jit.groups.evaluation import cost, number_of
 from tensorplug_cpu.jit.groups.layouts import Strided, arguments, collapse, dense_strides
 from tensorplug_cpu.jit.groups.threads import make_launch
-from tensorplug_cpu.memory_pool import allocator
+from tensorplug_cpu.memory.pool import allocator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence

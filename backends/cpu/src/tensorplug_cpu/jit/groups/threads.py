@@ -6,7 +6,7 @@ import ctypes
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from tensorplug_cpu import parallel
+from tensorplug_cpu.execution import parallel
 from tensorplug_cpu.jit.codegen.compiler import compile_function
 from tensorplug_cpu.jit.loops.addresses import (
     PROLOGUE,

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from tensorplug_cpu.execution.parallel import in_parts, together
 from tensorplug_cpu.jit.codegen.settings import is_worthwhile
 from tensorplug_cpu.jit.loops.addresses import address
-from tensorplug_cpu.memory_pool import empty
-from tensorplug_cpu.parallel import in_parts, together
+from tensorplug_cpu.memory.pool import empty
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -7,12 +7,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from tensorplug_cpu.execution.parallel import together
 from tensorplug_cpu.jit.codegen.functions import lanes
 from tensorplug_cpu.jit.loops import iteration_space
 from tensorplug_cpu.jit.loops.calls import address, is_large
 from tensorplug_cpu.jit.loops.products import most_places
-from tensorplug_cpu.parallel import together
-from tensorplug_cpu.sliding_windows import room
+from tensorplug_cpu.windows.sliding import room
 
 _PIECE: Final = 1 << 17  # elements of a piece of the image: they stay in a second-level cache
 _IMAGES: Final = 1 << 13  # elements of some images that make a piece: of a first-level cache

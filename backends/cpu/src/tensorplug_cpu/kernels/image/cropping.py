@@ -8,7 +8,7 @@ import numpy as np
 
 from tensorplug.plugin import KernelTable, TensorType, specs
 from tensorplug_cpu.arrays import working
-from tensorplug_cpu.floating_point import without_warnings
+from tensorplug_cpu.execution.floating_point import without_warnings
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call

@@ -17,7 +17,7 @@ from tensorplug.plugin import (
 )
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.arrays import working
-from tensorplug_cpu.floating_point import without_warnings
+from tensorplug_cpu.execution.floating_point import without_warnings
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call

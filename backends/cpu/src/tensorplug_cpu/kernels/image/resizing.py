@@ -12,7 +12,7 @@ import numpy as np
 
 from tensorplug.plugin import KernelTable, Taps, TensorType, bilinear_taps, nearest_pixels, specs
 from tensorplug_cpu.arrays import working
-from tensorplug_cpu.floating_point import without_warnings
+from tensorplug_cpu.execution.floating_point import without_warnings
 from tensorplug_cpu.jit.families.resizing import blender
 
 if TYPE_CHECKING:

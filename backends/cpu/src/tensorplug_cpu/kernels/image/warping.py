@@ -9,7 +9,7 @@ import numpy as np
 from tensorplug.plugin import KernelTable, Scalar, TensorType, fill_modes, rotation_sources, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.arrays import working
-from tensorplug_cpu.floating_point import without_warnings
+from tensorplug_cpu.execution.floating_point import without_warnings
 from tensorplug_cpu.jit.families.warping import warper
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tensorplug.plugin import KernelTable, TensorType, host_functions, specs
-from tensorplug_cpu.floating_point import without_warnings
+from tensorplug_cpu.execution.floating_point import without_warnings
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Call

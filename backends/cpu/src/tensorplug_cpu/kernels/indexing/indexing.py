@@ -18,7 +18,7 @@ from tensorplug.plugin import (
 )
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.arrays import element
-from tensorplug_cpu.floating_point import without_warnings
+from tensorplug_cpu.execution.floating_point import without_warnings
 from tensorplug_cpu.jit.families.gathers import gatherer
 from tensorplug_cpu.segments import row_sums
 

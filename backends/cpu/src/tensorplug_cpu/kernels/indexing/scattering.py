@@ -9,7 +9,7 @@ import numpy as np
 
 from tensorplug.plugin import KernelTable, TensorType, scatter_depth, specs
 from tensorplug_cpu.arrays import UNROUNDED
-from tensorplug_cpu.floating_point import without_warnings
+from tensorplug_cpu.execution.floating_point import without_warnings
 from tensorplug_cpu.kernels.indexing.indexing import flatten_indices
 from tensorplug_cpu.segments import row_sums
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug.plugin import KernelTable, Shape, TensorType, selection, specs
-from tensorplug_cpu.floating_point import without_warnings
+from tensorplug_cpu.execution.floating_point import without_warnings
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call

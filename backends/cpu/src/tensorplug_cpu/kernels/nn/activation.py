@@ -9,10 +9,10 @@ import numpy as np
 from tensorplug.plugin import SELU_ALPHA, SELU_SCALE, KernelTable, TensorType, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.arrays import element, working
-from tensorplug_cpu.floating_point import kernel, without_warnings
-from tensorplug_cpu.memory_pool import allocator
-from tensorplug_cpu.outputs import elementwise_kernel, output_allocator
-from tensorplug_cpu.rowwise import RowSums, by_blocks
+from tensorplug_cpu.execution.floating_point import kernel, without_warnings
+from tensorplug_cpu.execution.outputs import elementwise_kernel, output_allocator
+from tensorplug_cpu.execution.rowwise import RowSums, by_blocks
+from tensorplug_cpu.memory.pool import allocator
 from tensorplug_cpu.summation import summer, summer_in_float64
 
 if TYPE_CHECKING:

@@ -15,12 +15,12 @@ from tensorplug.plugin import (
     Windows,
     convolution_windows,
 )
-from tensorplug_cpu import correlation
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.constants import Bindable
-from tensorplug_cpu.floating_point import without_warnings
+from tensorplug_cpu.execution.floating_point import without_warnings
 from tensorplug_cpu.jit.families import convolution as native_convolution
-from tensorplug_cpu.sliding_windows import layout
+from tensorplug_cpu.windows import correlation
+from tensorplug_cpu.windows.sliding import layout
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,9 +8,9 @@ import numpy as np
 
 from tensorplug.plugin import KernelTable, OutOfRangeError, TensorType, specs
 from tensorplug_cpu.arrays import working
-from tensorplug_cpu.floating_point import kernel, without_warnings
-from tensorplug_cpu.outputs import output_allocator
-from tensorplug_cpu.rowwise import RowSums, by_blocks
+from tensorplug_cpu.execution.floating_point import kernel, without_warnings
+from tensorplug_cpu.execution.outputs import output_allocator
+from tensorplug_cpu.execution.rowwise import RowSums, by_blocks
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call

@@ -20,10 +20,10 @@ from tensorplug.plugin import (
     specs,
 )
 from tensorplug.plugin import dtypes as dt
-from tensorplug_cpu import correlation, depthwise
+from tensorplug_cpu import depthwise
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.constants import Bindable
-from tensorplug_cpu.floating_point import without_warnings
+from tensorplug_cpu.execution.floating_point import without_warnings
 from tensorplug_cpu.jit.codegen.epilogues import EPILOGUES
 from tensorplug_cpu.jit.codegen.settings import is_worthwhile
 from tensorplug_cpu.jit.families import batched_products, matrices
@@ -32,7 +32,8 @@ from tensorplug_cpu.jit.families import depthwise as native_depthwise
 from tensorplug_cpu.jit.groups.kernels import compile_group
 from tensorplug_cpu.jit.loops.calls import dense
 from tensorplug_cpu.kernels.matrix_products import find_product
-from tensorplug_cpu.sliding_windows import layout
+from tensorplug_cpu.windows import correlation
+from tensorplug_cpu.windows.sliding import layout
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

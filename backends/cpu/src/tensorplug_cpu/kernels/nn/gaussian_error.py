@@ -19,11 +19,11 @@ from tensorplug.plugin import (
     error_function,
     specs,
 )
-from tensorplug_cpu import parallel
 from tensorplug_cpu.arrays import working
-from tensorplug_cpu.floating_point import without_warnings
-from tensorplug_cpu.outputs import output_allocator
-from tensorplug_cpu.special_functions import erfc_double
+from tensorplug_cpu.execution import parallel
+from tensorplug_cpu.execution.floating_point import without_warnings
+from tensorplug_cpu.execution.outputs import output_allocator
+from tensorplug_cpu.numerics.special_functions import erfc_double
 
 if TYPE_CHECKING:
     from collections.abc import Callable

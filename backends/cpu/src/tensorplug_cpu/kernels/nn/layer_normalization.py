@@ -10,9 +10,9 @@ import numpy as np
 from tensorplug.plugin import KernelTable, TensorType, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.arrays import working
-from tensorplug_cpu.floating_point import without_warnings
-from tensorplug_cpu.outputs import output_allocator
-from tensorplug_cpu.rowwise import RowSums, by_blocks
+from tensorplug_cpu.execution.floating_point import without_warnings
+from tensorplug_cpu.execution.outputs import output_allocator
+from tensorplug_cpu.execution.rowwise import RowSums, by_blocks
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call

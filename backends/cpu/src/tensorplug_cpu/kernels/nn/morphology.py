@@ -9,15 +9,15 @@ import numpy as np
 from tensorplug.plugin import DType, KernelTable, TensorType, dilation_windows, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.arrays import working
-from tensorplug_cpu.floating_point import without_warnings
-from tensorplug_cpu.sliding_windows import inside
+from tensorplug_cpu.execution.floating_point import without_warnings
 from tensorplug_cpu.summation import summer
+from tensorplug_cpu.windows.sliding import inside
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tensorplug_cpu.arrays import Array, Call
-    from tensorplug_cpu.sliding_windows import Step
+    from tensorplug_cpu.windows.sliding import Step
 
 kernels = KernelTable()
 

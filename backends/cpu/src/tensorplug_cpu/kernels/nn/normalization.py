@@ -9,7 +9,7 @@ import numpy as np
 
 from tensorplug.plugin import KernelTable, TensorType, specs
 from tensorplug_cpu.arrays import working
-from tensorplug_cpu.floating_point import kernel, without_warnings
+from tensorplug_cpu.execution.floating_point import kernel, without_warnings
 
 if TYPE_CHECKING:
     from collections.abc import Callable

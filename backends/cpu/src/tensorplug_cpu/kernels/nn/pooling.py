@@ -19,12 +19,12 @@ from tensorplug.plugin import (
 )
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.arrays import UNROUNDED, working
-from tensorplug_cpu.floating_point import without_warnings
+from tensorplug_cpu.execution.floating_point import without_warnings
 from tensorplug_cpu.jit.families.pooling import first_equal, window_values
-from tensorplug_cpu.separable_windows import counts, few, images, joined, overlap, reduced, spread
-from tensorplug_cpu.sliding_windows import room
-from tensorplug_cpu.tiles import Tiles, covered, tiled
-from tensorplug_cpu.window_argmax import WindowArgmax
+from tensorplug_cpu.windows.argmax import WindowArgmax
+from tensorplug_cpu.windows.separable import counts, few, images, joined, overlap, reduced, spread
+from tensorplug_cpu.windows.sliding import room
+from tensorplug_cpu.windows.tiles import Tiles, covered, tiled
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call

@@ -16,8 +16,8 @@ import numpy as np
 
 from tensorplug.plugin import KernelTable, TensorType, specs
 from tensorplug_cpu.arrays import working
-from tensorplug_cpu.floating_point import without_warnings
-from tensorplug_cpu.outputs import output_allocator
+from tensorplug_cpu.execution.floating_point import without_warnings
+from tensorplug_cpu.execution.outputs import output_allocator
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,7 +8,7 @@ import numpy as np
 
 from tensorplug.plugin import SILU_REACH, KernelTable, TensorType, specs
 from tensorplug_cpu.arrays import working
-from tensorplug_cpu.outputs import elementwise_kernel
+from tensorplug_cpu.execution.outputs import elementwise_kernel
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tensorplug.plugin import error_function
-from tensorplug_cpu import parallel
-from tensorplug_cpu.memory_pool import empty
+from tensorplug_cpu.execution import parallel
+from tensorplug_cpu.memory.pool import empty
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug_cpu import parallel
+from tensorplug_cpu.execution import parallel
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug_cpu import parallel
-from tensorplug_cpu.floating_point import without_warnings
-from tensorplug_cpu.memory_pool import allocator
+from tensorplug_cpu.execution import parallel
+from tensorplug_cpu.execution.floating_point import without_warnings
+from tensorplug_cpu.memory.pool import allocator
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug_cpu.memory_pool import empty
+from tensorplug_cpu.memory.pool import empty
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug_cpu.memory_pool import LARGE, allocator, empty
+from tensorplug_cpu.memory.pool import LARGE, allocator, empty
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

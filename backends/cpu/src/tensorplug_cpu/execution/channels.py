@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from tensorplug_cpu.floating_point import without_warnings
-from tensorplug_cpu.outputs import output_allocator
+from tensorplug_cpu.execution.floating_point import without_warnings
+from tensorplug_cpu.execution.outputs import output_allocator
 
 if TYPE_CHECKING:
     from tensorplug.plugin import TensorType

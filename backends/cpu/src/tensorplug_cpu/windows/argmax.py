@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensorplug_cpu.separable_windows import tap_slices
+from tensorplug_cpu.windows.separable import tap_slices
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug_cpu.sliding_windows import room
+from tensorplug_cpu.windows.sliding import room
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,7 +14,7 @@ import numpy as np
 
 from tensorplug.plugin import box_muller
 from tensorplug.plugin import dtypes as dt
-from tensorplug_cpu.special_functions import horner
+from tensorplug_cpu.numerics.special_functions import horner
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tensorplug.plugin import Window, Windows
-from tensorplug_cpu.parallel import share_out
-from tensorplug_cpu.sliding_windows import columns, extent, padded, room, taps, unpadded
+from tensorplug_cpu.execution.parallel import share_out
+from tensorplug_cpu.windows.sliding import columns, extent, padded, room, taps, unpadded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

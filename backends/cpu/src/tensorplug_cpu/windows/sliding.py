@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tensorplug.plugin import Shape, Window, Windows, channel_axis
-from tensorplug_cpu.memory_pool import pool
+from tensorplug_cpu.memory.pool import pool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug_cpu.memory_pool import Lease
+from tensorplug_cpu.memory.pool import Lease
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array
@@ -29,7 +29,7 @@ def live_arrays() -> int:
     NumPy keeps for reuse and those of empty arrays. Views, scalars, memory of other libraries and
     the text in an array of strings do not count. Tracing starts with the first call, unless it is
     on already, and makes the whole process three times as slow. No memory is recycled meanwhile
-    (``memory_pool``), so that every array that dies is seen.
+    (``memory.pool``), so that every array that dies is seen.
     """
     if not tracemalloc.is_tracing():
         tracemalloc.start()

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import numpy as np
 
 from tensorplug.plugin import BackendMemoryError, TensorType
-from tensorplug_cpu import parallel
+from tensorplug_cpu.execution import parallel
 
 if TYPE_CHECKING:
     from collections.abc import Callable

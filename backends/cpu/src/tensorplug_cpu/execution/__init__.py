@@ -1,0 +1,1 @@
+"""Running NumPy: threads, blocks, warnings, and where results go."""

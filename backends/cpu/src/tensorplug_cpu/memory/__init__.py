@@ -1,0 +1,1 @@
+"""Memory of arrays: recycled, counted, or owned by one tensor."""

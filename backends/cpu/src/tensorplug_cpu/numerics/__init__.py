@@ -1,0 +1,1 @@
+"""Algorithms on arrays that NumPy lacks."""

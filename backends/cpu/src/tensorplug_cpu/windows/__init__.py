@@ -1,0 +1,1 @@
+"""Windows of images as NumPy views, and what is computed over them."""
