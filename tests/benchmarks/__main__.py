@@ -7,6 +7,7 @@ PyTorch and JAX take part where they are installed (dependency group "compare").
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import math
 import os
@@ -60,12 +61,16 @@ def main() -> int:
         nargs="*",
         help="compare kernels with NumPy instead; all of them if none is named",
     )
+    parser.add_argument(
+        "--decompositions",
+        nargs="*",
+        help="compare kernels of cpu with their decompositions; all of them if none is named",
+    )
     options = parser.parse_args()
     sys.path.insert(0, str(Path(__file__).parent))
-    if options.kernels is not None:
-        from kernels import report
-
-        figures = report(options.kernels, options.rounds)
+    table = "kernels" if options.kernels is not None else "decompositions"
+    if (names := getattr(options, table)) is not None:
+        figures = importlib.import_module(table).report(names, options.rounds)
         if options.json:
             options.json.write_text(json.dumps(figures, indent=2) + "\n")
         return 0

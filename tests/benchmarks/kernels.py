@@ -44,7 +44,7 @@ def workload(row: Row, size: int, dtype: str) -> Workload:
     spec = next(spec for spec in catalogue() if spec.name == row.kernel)
     arrays = row.inputs(size, dtype)
     tp.set_backend("cpu")
-    tensors = [_passed(array) for array in arrays]
+    tensors = [passed(array) for array in arrays]
     attributes = row.attributes(size)
     run = dispatch_multiple if spec.multiple_outputs else dispatch
     return Workload(
@@ -57,13 +57,13 @@ def workload(row: Row, size: int, dtype: str) -> Workload:
     )
 
 
-def _passed(operand: Any) -> Any:
+def passed(operand: Any) -> Any:
     """Return arrays, lists and None as kernel inputs, over the same memory.
 
     The address of an array changes the time of light functions by a tenth and more.
     """
     if isinstance(operand, list):
-        return [_passed(array) for array in operand]
+        return [passed(array) for array in operand]
     if operand is None:
         return None
     shared = operand.ndim and operand.dtype.kind != "T"  # scalars and strings cannot be shared
