@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 _GROUPS: Final = Path(__file__).parents[1] / "reference" / "groups.toml"
+_FAMILIES: Final = ("tensorplug.ops.", "tensorplug.library.")
 _SHORT: Final = 3
 """Of up to so many kernels each is described; a longer list only says which have gradients."""
 
@@ -169,7 +170,7 @@ def _complete(
         first = lines.index("") if "" in lines else len(lines)
         same = f"``x.{_short(home)}(...)`` is ``{home}(x, ...)``"
         lines[first:] = ["", f"{same}: see :py:obj:`{_long(home)}`.", ""]
-    elif what == "function" and value.__module__.startswith("tensorplug.ops."):
+    elif what == "function" and value.__module__.startswith(_FAMILIES):
         kernels = _kernels(name, value)
         if 0 < len(kernels) <= _SHORT:
             lines += ["", ":Kernels:", *(f"    * {_described(kernel)}" for kernel in kernels), ""]
@@ -191,7 +192,7 @@ def _lacking(name: str, function: Any, lines: list[str]) -> Iterator[str]:
 
 def _attributes(name: str, function: Any) -> dict[str, str]:
     """Return what a function's parameters mean that are attributes of the kernels that it runs."""
-    if not function.__module__.startswith("tensorplug.ops."):
+    if not function.__module__.startswith(_FAMILIES):
         return {}
     found: dict[str, str] = {}
     for kernel in _kernels(name, function)[:_SHORT]:

@@ -6,7 +6,7 @@ import inspect
 from typing import Any
 
 import tensorplug as tp
-from tensorplug.ops import families
+from tensorplug.introspection.families import families
 
 FUNCTIONS: dict[str, Any] = {
     f"{namespace}.{name}".lstrip("."): getattr(family, name)

@@ -41,7 +41,7 @@ def test_every_op_says_where_its_definition_comes_from() -> None:
         name: (inspect.getdoc(value) or "").partition("Examples:")[0]
         for name, value in PUBLIC.items()
         if inspect.isfunction(value)
-        and value.__module__.startswith("tensorplug.ops.")
+        and value.__module__.startswith(("tensorplug.ops.", "tensorplug.library."))
         and not name.startswith("tp.plugin.")
     }
     assert len(texts) > 400

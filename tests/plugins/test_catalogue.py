@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import sys
 
 import pytest
 
+from tensorplug import library, ops
+from tensorplug.contract.families import modules_of
 from tensorplug.contract.spec import KernelSpec
 from tensorplug.contract.tables import DecompositionTable, GradientTable
 from tensorplug.errors import RegistrationError
@@ -46,6 +50,48 @@ def test_catalogue_holds_each_spec_once():
     assert by_name["Add"] is elementwise.ADD
     assert by_name["BatchMatMul"] is matrix_products.BATCH_MAT_MUL
     assert by_name["Fill"] is creation.FILL
+
+
+def declared_specs(module):
+    """Return the names of the specs that a module assigns: those that it imports are not."""
+    assigned = {
+        target.id
+        for node in ast.parse(inspect.getsource(module)).body
+        if isinstance(node, ast.Assign | ast.AnnAssign)
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        if isinstance(target, ast.Name)
+    }
+    return {name for name in assigned if isinstance(vars(module).get(name), KernelSpec)}
+
+
+def imported_modules(module):
+    """Return the modules of the core that a module's source imports, anywhere in it."""
+    for node in ast.walk(ast.parse(inspect.getsource(module))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def test_module_in_ops_declares_a_spec_or_is_imported_where_specs_or_rules_are():
+    above = ("library", "introspection", "plugin", "algorithms", "random", "linalg", "special")
+    core_registry()  # loads rules and decompositions
+    using = set()
+    for name, module in sorted(sys.modules.items()):
+        package, _, rest = name.partition(".")
+        if package == "tensorplug" and rest and rest.partition(".")[0] not in above:
+            using.update(imported_modules(module))
+    idle = [
+        module.__name__
+        for module in modules_of(ops)
+        if not declared_specs(module) and module.__name__ not in using
+    ]
+    assert not idle, "these belong into tensorplug.library"
+
+
+def test_library_declares_no_spec():
+    found = {module.__name__: declared_specs(module) for module in modules_of(library)}
+    assert found
+    assert not any(found.values()), found
 
 
 def test_new_family_file_is_found_without_a_list(family):

@@ -7,8 +7,9 @@ This distribution holds ops, gradients and the engine. Backends are distribution
     import tensorplug as tp
     tp.asarray([1.0, 2.0]) * 3
 
-The names here are derived: the functions of the op families (``tensorplug.ops``) by walking them,
-all others from the imports below. ``__init__.pyi`` declares them; ``make docs`` writes it.
+The names here are derived: functions by walking the families in ``tensorplug.ops`` and
+``tensorplug.library``, all others from the imports below. ``__init__.pyi`` declares them;
+``make docs`` writes it.
 """
 
 import pkgutil as _pkgutil
@@ -31,7 +32,6 @@ from tensorplug import (
     special,
     strings,
 )
-from tensorplug import ops as _ops
 from tensorplug.array_api.dtype_queries import can_cast, finfo, iinfo, isdtype, result_type
 from tensorplug.array_api.info import __array_namespace_info__
 from tensorplug.autodiff.grad import grad, stop_gradient, value_and_grad, vjp
@@ -67,6 +67,7 @@ from tensorplug.contract.dtypes import bool_ as bool  # the array API standard's
 from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
 from tensorplug.dispatch.context import set_default_engine as _set_default_engine
 from tensorplug.dispatch.tensor import Tensor
+from tensorplug.introspection import families as _families
 from tensorplug.introspection import tracebacks as _tracebacks
 from tensorplug.memory.scopes import dispose, keep, memory, tidy
 from tensorplug.plugins.backends import (
@@ -107,6 +108,7 @@ _PARTS = (fft, image, linalg, losses, nn, ragged, random, signal, sparse, specia
 
 # Loaded when they are first asked for, from these modules: few programs need them.
 _LATE = {
+    "algorithms": "",
     "associative_scan": "compile.control.associative",
     "autocast": "engine.autocast",
     "checkpoint": "autodiff.checkpointing",
@@ -147,9 +149,9 @@ for _name, _value in list(globals().items()):
     if isinstance(_value, _ModuleType) and hasattr(_value, "__path__") and _name[0] != "_":
         del globals()[_name]
 
-globals().update(_ops.public(""))
+globals().update(_families.public(""))
 _methods.attach_parts()
-for _, _family in _ops.families():
+for _, _family in _families.families():
     _methods.attach(_methods.find_chained(_family))
 _foreign_members.attach()
 _tracebacks.install()

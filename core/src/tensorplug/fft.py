@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tensorplug import ops
+from tensorplug.introspection import families
 
-_public = ops.public("fft")
+_public = families.public("fft")
 globals().update(_public)
 __all__ = sorted(_public)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tensorplug import ops
+from tensorplug.introspection import families
 from tensorplug.ops import matrix_products, movement
 
 _public = {
-    **ops.public("linalg"),
+    **families.public("linalg"),
     "matmul": matrix_products.matmul,
     "matrix_transpose": movement.matrix_transpose,
     "tensordot": matrix_products.tensordot,

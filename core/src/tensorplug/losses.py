@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tensorplug import ops
+from tensorplug.introspection import families
 
-_public = ops.public("losses")
+_public = families.public("losses")
 globals().update(_public)
 __all__ = sorted(_public)

@@ -24,11 +24,14 @@ algorithms           what several backends compute in the same way, such as ``ph
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
 from tensorplug import errors, host_functions, ops
 from tensorplug.contract import (
+    arguments,
     attributes,
     dtypes,
-    elementary,
     expressions,
     inference,
     narrowing,
@@ -73,7 +76,6 @@ from tensorplug.contract.groups import (
     Reduction,
     lift_constants,
 )
-from tensorplug.contract.hooks import hookimpl
 from tensorplug.contract.shapes import Shape
 from tensorplug.contract.spec import (
     REQUIRED,
@@ -91,15 +93,15 @@ from tensorplug.contract.tables import (
     TangentTable,
 )
 from tensorplug.contract.windows import Window, Windows, channel_axis, spatial_axes
+from tensorplug.dispatch import host_values
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch, dispatch_multiple
 from tensorplug.dispatch.locks import Lock
 from tensorplug.dispatch.tensor import Tensor
-from tensorplug.engine import child_processes, disk_cache
 from tensorplug.engine.build_notice import BuildNotice
 from tensorplug.engine.notices import warn
 from tensorplug.errors import *
 from tensorplug.memory.live_objects import live_objects
-from tensorplug.ops import contraction_order, error_function
+from tensorplug.ops import contraction_order, default_integers, error_function, kinds
 from tensorplug.ops.arrangement import match_ranks
 from tensorplug.ops.blocks import (
     cells_first_permutation,
@@ -129,6 +131,7 @@ from tensorplug.ops.nn.gaussian_error import REACH as GELU_REACH
 from tensorplug.ops.nn.sigmoid_linear import REACH as SILU_REACH
 from tensorplug.ops.random import box_muller, philox
 from tensorplug.ops.random.random import KEY as RANDOM_KEY
+from tensorplug.ops.random.random import as_key
 from tensorplug.ops.random.random import halves as key_halves
 from tensorplug.ops.special import (
     bessel_formulas,
@@ -139,6 +142,11 @@ from tensorplug.ops.special import (
 )
 from tensorplug.tensors import tree
 from tensorplug.tensors.importing import tensor_from_buffer
+
+if TYPE_CHECKING:
+    from tensorplug.contract import elementary
+    from tensorplug.contract.hooks import hookimpl
+    from tensorplug.engine import child_processes, disk_cache
 
 __all__ = [
     "CONVOLUTION_2D",
@@ -202,6 +210,8 @@ __all__ = [
     "Widens",
     "Window",
     "Windows",
+    "arguments",
+    "as_key",
     "as_tensor",
     "attributes",
     "bessel_formulas",
@@ -214,6 +224,7 @@ __all__ = [
     "child_processes",
     "contraction_order",
     "convolution_windows",
+    "default_integers",
     "dilated_pooling_windows",
     "dilation_windows",
     "disk_cache",
@@ -227,10 +238,12 @@ __all__ = [
     "gamma_formulas",
     "hookimpl",
     "host_functions",
+    "host_values",
     "incomplete_beta_formulas",
     "incomplete_gamma_formulas",
     "inference",
     "key_halves",
+    "kinds",
     "lift_constants",
     "live_objects",
     "match_ranks",
@@ -269,3 +282,19 @@ def _specs() -> dict[str, KernelSpec]:
 
 specs = Specs(_specs)
 """Every kernel spec of the core: ``specs.CONV2D``."""
+
+# Loaded when first asked for, from these modules: `tensorplug.library` needs none of them.
+_LATE: Final = {
+    "child_processes": "engine",
+    "disk_cache": "engine",
+    "elementary": "contract",
+    "hookimpl": "contract.hooks",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+    module = import_module(f"tensorplug.{_LATE[name]}")
+    globals()[name] = vars(module).get(name) or import_module(f"{module.__name__}.{name}")
+    return globals()[name]

@@ -32,9 +32,11 @@ from tensorplug.contract.arguments import quoted
 from tensorplug.dispatch.context import current_context
 from tensorplug.dispatch.locks import Lock
 from tensorplug.errors import ArgumentError
-from tensorplug.ops.random.choosing import categorical, choice, permutation
-from tensorplug.ops.random.counts import binomial, poisson
-from tensorplug.ops.random.draws import exponential, integers, normal, uniform
+from tensorplug.library.random.choosing import categorical, choice, permutation
+from tensorplug.library.random.counts import binomial, poisson
+from tensorplug.library.random.draws import exponential, integers, normal, uniform
+from tensorplug.library.random.sampling import bernoulli, gamma, gumbel, truncated_normal
+from tensorplug.library.random.simplex import beta, dirichlet, laplace, multivariate_normal
 from tensorplug.ops.random.random import (
     SPLIT,
     bits,
@@ -46,8 +48,6 @@ from tensorplug.ops.random.random import (
     of_words,
     split,
 )
-from tensorplug.ops.random.sampling import bernoulli, gamma, gumbel, truncated_normal
-from tensorplug.ops.random.simplex import beta, dirichlet, laplace, multivariate_normal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tensorplug import ops
+from tensorplug.introspection import families
 
-_public = ops.public("strings")
+_public = families.public("strings")
 globals().update(_public)
 __all__ = sorted(_public)

@@ -164,6 +164,9 @@ PaddingLike: TypeAlias = (
 DataFormat: TypeAlias = Literal["NHWC", "NCHW"]
 """The order of an image's axes. N is the batch, C the channels."""
 
+Norm: TypeAlias = Literal["backward", "ortho", "forward"]
+"""Which of a Fourier transform and its inverse is scaled by 1 / n."""
+
 RoundingMode: TypeAlias = Literal["floor", "round", "ceil"]
 """How a fractional number of positions of a sliding window is rounded."""
 

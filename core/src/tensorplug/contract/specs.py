@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -26,11 +25,14 @@ class Specs:
     def _all(self) -> Mapping[str, KernelSpec]:
         if not self._found:
             self._found = self._find()
+            vars(self).update(self._found)  # later reads do not come here
         return self._found
 
     def __getattr__(self, name: str) -> KernelSpec:
         found = None if name.startswith("_") else self._all().get(name)
         if found is None:
+            from difflib import get_close_matches  # only where a name is wrong
+
             near = get_close_matches(name, self._all(), n=1)
             hint = f"; did you mean {near[0]}?" if near else ""
             raise AttributeError(f"no kernel spec is called {name!r}{hint}", name=name, obj=self)

@@ -3,15 +3,14 @@
 import numpy as np
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Literal, SupportsIndex, overload
-from tensorplug.contract import dtypes as dt
 from tensorplug.contract.dtypes import DType
 from tensorplug.contract.shapes import Shape
 from tensorplug.contract.spec import TensorType
 from tensorplug.dispatch.device import Device, Placement
-from tensorplug.ops.fft.spectral import Norm
-from tensorplug.ops.quantiles import Method
+from tensorplug.library.quantiles import Method
 from tensorplug.ops.sets import UniqueResult
-from tensorplug.typing import ArrayLike, Axis, DTypeLike, DataFormat, Index, KeyLike, Operand, PaddingLike, PerAxis, RoundingMode, Scalar, ShapeLike, TensorLike, TextLike
+from tensorplug.plugin import dtypes as dt
+from tensorplug.typing import ArrayLike, Axis, DTypeLike, DataFormat, Index, KeyLike, Norm, Operand, PaddingLike, PerAxis, RoundingMode, Scalar, ShapeLike, TensorLike, TextLike
 
 __all__ = ["Tensor"]
 

@@ -18,7 +18,7 @@ from tensorplug.contract.spec import TensorType
 from tensorplug.dispatch.calls import as_tensor
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import ArgumentError
-from tensorplug.ops import families
+from tensorplug.introspection.families import FOLDERS, families
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -63,7 +63,7 @@ def refuse_others(function: Callable[..., Any]) -> None:
     """
     module = getattr(function, "__module__", None) or ""
     is_ours = isinstance(function, FunctionType) and module.startswith(f"{_PACKAGE}.")
-    if is_ours and not module.startswith(f"{families.__module__}."):
+    if is_ours and not module.startswith(FOLDERS):
         raise ArgumentError(f"explain: {function.__name__} is not a function of tensors")
 
 

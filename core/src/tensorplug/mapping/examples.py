@@ -102,7 +102,7 @@ class Examples(Interpreter):
 
     def draw(self, generator: Any, like: Tensor) -> Tensor:
         """Return another new key for each example."""
-        from tensorplug.random import split  # which is loaded before any vmap
+        from tensorplug.ops.random.random import split  # not needed to import tensorplug
 
         keys = split(super().draw(generator, like), self.size)
         return self.logical(Batched(keys, current_context().call), like.type)

@@ -7,10 +7,14 @@ from typing import TYPE_CHECKING, Any
 from tensorplug.contract import dtypes as dt
 from tensorplug.dispatch.calls import as_tensor
 from tensorplug.dispatch.host_values import is_scalar
-from tensorplug.errors import DTypeError
+from tensorplug.errors import DTypeError, ShapeError
+from tensorplug.ops.creation import full
 from tensorplug.ops.elementwise import astype
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tensorplug.contract.dtypes import DType
     from tensorplug.dispatch.tensor import Tensor
 
 
@@ -66,3 +70,52 @@ def floating(value: Any, what: str) -> Tensor:
     """Return ``value`` as a tensor of real floats; integers become floats."""
     tensor = real(value, what)
     return tensor if tensor.dtype in dt.FLOATING else astype(tensor, dt.default_float)
+
+
+def images(value: Any, what: str) -> Tensor:
+    """Return [height, width, channels] or [batch, height, width, channels] as a tensor.
+
+    Raises:
+        ShapeError: the rank is another one.
+
+    """
+    tensor = as_tensor(value, what=what)
+    if tensor.ndim not in (3, 4):
+        raise ShapeError(
+            f"{what} must have the shape [height, width, channels] or [batch, height, width, "
+            f"channels], got {tensor.type}"
+        )
+    return tensor
+
+
+def compute(caller: str, function: Callable[..., Tensor], /, **named: Any) -> Tensor:
+    """Return ``function`` of the named arguments, as tensors of one floating dtype.
+
+    Python's numbers take the dtype of the tensors. Integers become the default float. What has
+    half precision is computed in float32, and the result rounded back.
+
+    Raises:
+        DTypeError, ArgumentError: an argument does not hold real numbers.
+
+    """
+    values = [_read_real(value, f"{caller}: {name}") for name, value in named.items()]
+    tensors = [value for value in values if not is_scalar(value)]
+    chosen = dt.promote(tensor.dtype for tensor in tensors) if tensors else dt.default_float
+    work = dt.float32 if chosen.itemsize < dt.float32.itemsize else chosen
+    result = function(*[_as_tensor(value, work) for value in values])
+    return astype(result, chosen, copy=False)
+
+
+def _read_real(value: Any, what: str) -> Any:
+    """Return a Python number as it is, anything else as a floating tensor."""
+    if not is_scalar(value):
+        return floating(value, what)
+    if isinstance(value, complex):
+        raise DTypeError(f"{what} must hold real numbers, got {value!r}")
+    return value
+
+
+def _as_tensor(value: Any, dtype: DType) -> Tensor:
+    if is_scalar(value):
+        return full((), value, dtype=dtype)
+    return astype(value, dtype, copy=False)

@@ -16,8 +16,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 import tensorplug
-from tensorplug import ops
 from tensorplug.dispatch.tensor import Tensor
+from tensorplug.introspection import families
 from tensorplug.tensors import methods
 from tensorplug.testing.annotation_names import AnnotationNames
 
@@ -45,7 +45,7 @@ def stubs() -> dict[Path, str]:
     root = Path(tensorplug.__file__).parent
     found = {root / "__init__.pyi": _package(), root / "dispatch" / "tensor.pyi": _tensor()}
     for name in tensorplug.__all__:
-        if ops.public(name):
+        if families.public(name):
             module = getattr(tensorplug, name)
             if not any(inspect.getmodule(value) is module for value in vars(module).values()):
                 found[root / f"{name}.pyi"] = _module(module)
@@ -95,7 +95,11 @@ def _holders(value: object) -> Iterator[tuple[str, str]]:
 def _tensor() -> str:
     """Return the stub of the Tensor with all its methods."""
     chained = sorted(
-        {function for _, family in ops.families() for function in methods.find_chained(family)},
+        {
+            function
+            for _, family in families.families()
+            for function in methods.find_chained(family)
+        },
         key=lambda function: function.__name__,
     )
     members = [

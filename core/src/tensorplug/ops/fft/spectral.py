@@ -8,7 +8,7 @@ The exponent of the forward transform is negative. ``norm`` places the factor: `
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from tensorplug.contract.spec import InputTypes
     from tensorplug.dispatch.tensor import Tensor
-    from tensorplug.typing import ArrayLike
+    from tensorplug.typing import ArrayLike, Norm
 
 __all__ = ["fft", "hfft", "ifft", "ihfft", "irfft", "rfft"]
 
@@ -84,8 +84,6 @@ IRFFT = KernelSpec(
     attributes={"fft_length": _define_fft_length(lambda length: 2 * (length - 1))},
     accepts=dt.COMPLEX,
 )
-
-Norm = Literal["backward", "ortho", "forward"]
 
 # Additional factors (forward, inverse); kernels have 1 for FFT and RFFT, 1/n for the inverses.
 _NORM: dict[Norm, tuple[Callable[[int], float], Callable[[int], float]]] = {

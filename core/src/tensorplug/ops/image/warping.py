@@ -14,8 +14,8 @@ from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
 from tensorplug.dispatch.calls import dispatch
 from tensorplug.errors import ArgumentError, ShapeError
 from tensorplug.ops.arrangement import flip
-from tensorplug.ops.image.ranks import read_images
 from tensorplug.ops.image.resizing import size_attribute
+from tensorplug.ops.kinds import images
 from tensorplug.ops.movement import expand_dims, squeeze
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def flip_left_right(image: ArrayLike) -> Tensor:
                 [4, 3]], dtype=int32, device='cpu')
 
     """
-    tensor = read_images(image, "flip_left_right: image")
+    tensor = images(image, "flip_left_right: image")
     if tensor.ndim == 4:
         return dispatch(FLIP_LEFT_RIGHT, tensor)
     return squeeze(dispatch(FLIP_LEFT_RIGHT, expand_dims(tensor, axis=0)), 0)
@@ -92,7 +92,7 @@ def flip_up_down(image: ArrayLike) -> Tensor:
                 [1, 2]], dtype=int32, device='cpu')
 
     """
-    return flip(read_images(image, "flip_up_down: image"), axis=-3)
+    return flip(images(image, "flip_up_down: image"), axis=-3)
 
 
 # Rotation ----------------------------------------------------------------------------------

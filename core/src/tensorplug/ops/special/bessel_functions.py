@@ -11,7 +11,7 @@ from tensorplug.contract.spec import KernelSpec
 from tensorplug.dispatch.calls import dispatch_unary
 from tensorplug.ops.elementwise import abs as abs_
 from tensorplug.ops.elementwise import exp, where
-from tensorplug.ops.special.arguments import compute
+from tensorplug.ops.kinds import compute
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor

@@ -15,8 +15,8 @@ from tensorplug.dispatch import host_values
 from tensorplug.dispatch.calls import as_tensor, dispatch, dispatch_unary
 from tensorplug.errors import ArgumentError, DTypeError
 from tensorplug.ops.elementwise import exp, floor, log, maximum, minimum, where
+from tensorplug.ops.kinds import compute
 from tensorplug.ops.powers import log1p
-from tensorplug.ops.special.arguments import compute
 from tensorplug.ops.special.gamma_formulas import BERNOULLI, stirling_remainder
 
 if TYPE_CHECKING:

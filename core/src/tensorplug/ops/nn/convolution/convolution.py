@@ -30,7 +30,7 @@ __all__ = [
     "conv2d_transpose",
 ]
 
-FAMILY = correlation.family(
+FAMILY: correlation.Family = correlation.family(
     ("Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter"),
     correlation.options(2, "NHWC", "NCHW"),
     lambda taps: taps[3],

@@ -19,7 +19,7 @@ __all__ = [
     "depthwise_conv2d",
 ]
 
-FAMILY = correlation.family(
+FAMILY: correlation.Family = correlation.family(
     (
         "DepthwiseConv2dNative",
         "DepthwiseConv2dNativeBackpropInput",

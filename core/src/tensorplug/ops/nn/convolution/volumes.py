@@ -21,7 +21,7 @@ __all__ = [
     "conv3d_transpose",
 ]
 
-FAMILY = correlation.family(
+FAMILY: correlation.Family = correlation.family(
     ("Conv3D", "Conv3DBackpropInputV2", "Conv3DBackpropFilterV2"),
     correlation.options(3, "NDHWC", "NCDHW"),
     lambda taps: taps[4],

@@ -1,0 +1,1 @@
+"""Linear algebra: factorizations, norms, and functions of matrices."""

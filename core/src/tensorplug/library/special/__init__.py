@@ -1,0 +1,1 @@
+"""Special functions that are composed of others."""
