@@ -199,9 +199,7 @@ def make(
     if rules:
         registry.add(
             CORE,
-            gradients=chain.from_iterable(catalogue.gradients()),
-            tangents=chain.from_iterable(catalogue.tangents()),
-            batchings=chain.from_iterable(catalogue.batchings()),
+            rules=chain.from_iterable(catalogue.rules()),
             decompositions=chain.from_iterable(catalogue.decompositions()),
         )
     return Engine(Source(tables), registry, fallback=fallback, make_program=make_program)

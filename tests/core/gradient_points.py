@@ -6,12 +6,13 @@ points of a kernel must cover is asked for in ``test_gradient_completeness``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 import tensorplug as tp
 from tensorplug.contract import dtypes as dt
+from tensorplug.contract.rule_entries import GradientEntry
 from tensorplug.plugins import catalogue
 from tensorplug_conformance.corpus import Corpus
 from tensorplug_conformance.denominator import Row, cases_of, entries
@@ -19,12 +20,11 @@ from tensorplug_conformance.denominator import Row, cases_of, entries
 from .gradient_cases import CASES
 from .samples import Case
 
-if TYPE_CHECKING:
-    from tensorplug.contract.entries import GradientEntry
-
-
 RULES: dict[tuple[str, str], GradientEntry] = {
-    (entry.spec.name, entry.wrt): entry for table in catalogue.gradients() for entry in table
+    entry.key: entry
+    for table in catalogue.rules()
+    for entry in table
+    if isinstance(entry, GradientEntry)
 }
 
 

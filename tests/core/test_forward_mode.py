@@ -10,8 +10,9 @@ import pytest
 import tensorplug as tp
 from tensorplug.contract import inference
 from tensorplug.contract.owner import Owner
+from tensorplug.contract.rules import GradientTable, TangentTable
 from tensorplug.contract.spec import KernelSpec
-from tensorplug.contract.tables import DecompositionTable, GradientTable, KernelTable, TangentTable
+from tensorplug.contract.tables import DecompositionTable, KernelTable
 from tensorplug.dispatch.calls import dispatch
 from tensorplug.dispatch.context import current_context, engine_of
 from tensorplug.errors import (
@@ -270,19 +271,19 @@ def test_own_kernels() -> None:
         run_twice()
     gradients = GradientTable()
     gradients.wrt(TWICE, "x")(lambda dy: dy * 3.0)  # not 2, to be seen
-    np.testing.assert_allclose(run_twice(gradients=gradients), 3 * T)
+    np.testing.assert_allclose(run_twice(rules=gradients), 3 * T)
     tangents = TangentTable()
     tangents.wrt(TWICE, "x")(lambda x_dot: x_dot * 5.0)
-    np.testing.assert_allclose(run_twice(gradients=gradients, tangents=tangents), 5 * T)
-    np.testing.assert_allclose(run_twice(tangents=tangents), 5 * T)
+    np.testing.assert_allclose(run_twice(rules=[*gradients, *tangents]), 5 * T)
+    np.testing.assert_allclose(run_twice(rules=tangents), 5 * T)
     linear = TangentTable()
     linear.linear(TWICE, "x")
-    np.testing.assert_allclose(run_twice(tangents=linear), 2 * T)
+    np.testing.assert_allclose(run_twice(rules=linear), 2 * T)
     elementwise = TangentTable()
     elementwise.elementwise(TWICE)
     with pytest.raises(GradientNotFoundError, match="kernel 'Twice' has no derivative with"):
-        run_twice(tangents=elementwise)  # it says how to use a gradient rule, which is missing
-    np.testing.assert_allclose(run_twice(gradients=gradients, tangents=elementwise), 3 * T)
+        run_twice(rules=elementwise)  # it says how to use a gradient rule, which is missing
+    np.testing.assert_allclose(run_twice(rules=[*gradients, *elementwise]), 3 * T)
     decompositions = DecompositionTable()
     decompositions.of(TWICE)(lambda x: x * 7.0)
     np.testing.assert_allclose(run_twice(decompositions=decompositions), 7 * T)
@@ -301,7 +302,7 @@ def test_rules_that_return_something_else(row: Any) -> None:
     tangents = TangentTable()
     tangents.wrt(TWICE, "x")(rule)
     with pytest.raises(GradientError, match=message):
-        run_twice(tangents=tangents)
+        run_twice(rules=tangents)
 
 
 def test_tables_are_checked_when_they_are_filled() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 import tensorplug as tp
 from tensorplug.contract import dtypes as dt
-from tensorplug.contract.entries import cotangent_names
+from tensorplug.contract.rule_entries import cotangent_names
 from tensorplug.tensors.tree import flatten
 from tensorplug.testing import check_grads
 

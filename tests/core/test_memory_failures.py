@@ -28,9 +28,9 @@ def bounded():
     """Yield an engine whose backends can run out of room at any allocation."""
     tables = {name: [counted(training.more_kernels())] for name in ("memory", "other")}
     registry = Registry(catalogue.catalogue())
-    rules = (entry for table in catalogue.gradients() for entry in table)
+    rules = (entry for table in catalogue.rules() for entry in table)
     forms = (entry for table in catalogue.decompositions() for entry in table)
-    registry.add(CORE, gradients=rules, decompositions=forms)
+    registry.add(CORE, rules=rules, decompositions=forms)
     engine = Engine(CountingSource(tables), registry, fallback="error")
     with use_context(Context(engine)):
         tp.register_decomposition(HALF, lambda x: tp.exp(tp.negative(x)) * tp.exp(x) * x * 0.5)

@@ -7,8 +7,9 @@ import re
 
 import pytest
 
-from tensorplug.contract.entries import decomposition_entry, gradient_entry, kernel_entry
+from tensorplug.contract.entries import decomposition_entry, kernel_entry
 from tensorplug.contract.owner import PROGRAM, Owner
+from tensorplug.contract.rule_entries import gradient_entry
 from tensorplug.engine.registry import Registry
 from tensorplug.errors import ArgumentError, RegistrationError
 
@@ -40,7 +41,7 @@ FAMILIES = {  # how to add one entry, how to find the one in force, what message
         "kernel 'Spec' for backend 'cpu'",
     ),
     "gradient": (
-        lambda entry: {"gradients": [entry]},
+        lambda entry: {"rules": [entry]},
         rule,
         lambda state: state.gradient("Spec", "x"),
         "the gradient of 'Spec' with respect to 'x'",
@@ -118,9 +119,9 @@ def test_a_context_manager_removes_also_after_an_error(family):
 FAILING = [  # what is added together, a part of the message
     ({"kernels": [("cpu", kernel(OTHER)), ("cpu", kernel(OTHER))]}, "already registered"),
     ({"kernels": [("cpu", kernel(OTHER)), ("cpu", kernel(TWIN))]}, "defines a spec 'Spec'"),
-    ({"kernels": [("x", kernel(OTHER))], "gradients": [rule()]}, "already registered by dist-a"),
+    ({"kernels": [("x", kernel(OTHER))], "rules": [rule()]}, "already registered by dist-a"),
     (
-        {"gradients": [rule(OTHER)], "decompositions": [decomposition(TWIN)]},
+        {"rules": [rule(OTHER)], "decompositions": [decomposition(TWIN)]},
         "defines a spec 'Spec'",
     ),
 ]
@@ -129,7 +130,7 @@ FAILING = [  # what is added together, a part of the message
 @pytest.mark.parametrize(("addition", "message"), FAILING)
 def test_all_or_nothing(addition, message):
     registry = Registry([SPEC])
-    registry.add(A, gradients=[rule()])
+    registry.add(A, rules=[rule()])
     before = registry.state
     with pytest.raises(RegistrationError, match=message):
         registry.add(B, **addition)
@@ -184,7 +185,7 @@ def test_listeners_hear_of_every_change_and_of_no_failure():
 
 def test_removal_by_name():
     registry = Registry([SPEC])
-    registry.add(A, kernels=[("cpu", kernel())], gradients=[rule()])
+    registry.add(A, kernels=[("cpu", kernel())], rules=[rule()])
     registry.add(B, kernels=[("cpu", kernel())], override=True)
     registry.remove_kernel("Spec", "cpu")
     assert registry.state.kernel("Spec", "cpu").owner is A

@@ -8,8 +8,9 @@ import pytest
 
 from tensorplug.contract import inference
 from tensorplug.contract.owner import Owner
+from tensorplug.contract.rules import GradientTable
 from tensorplug.contract.spec import KernelSpec
-from tensorplug.contract.tables import DecompositionTable, GradientTable, KernelTable
+from tensorplug.contract.tables import DecompositionTable, KernelTable
 from tensorplug.engine.registry import Registry
 from tensorplug.errors import RegistrationError
 
@@ -61,7 +62,7 @@ KINDS: dict[str, tuple[Callable[..., Any], Callable[[Any], dict[str, Any]], Any]
     "prepare": (prepared, as_kernels, lambda state: state.kernel("Echo", "acme")),
     "gradient": (
         gradient,
-        lambda table: {"gradients": list(table)},
+        lambda table: {"rules": list(table)},
         lambda state: state.gradient("Echo", "x"),
     ),
     "decomposition": (

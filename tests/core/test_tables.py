@@ -8,8 +8,9 @@ import pytest
 
 from tensorplug.contract import attributes
 from tensorplug.contract import dtypes as dt
+from tensorplug.contract.rules import GradientTable
 from tensorplug.contract.spec import KernelSpec
-from tensorplug.contract.tables import DecompositionTable, GradientTable, KernelTable
+from tensorplug.contract.tables import DecompositionTable, KernelTable
 from tensorplug.errors import RegistrationError
 
 BINARY = KernelSpec(
@@ -60,7 +61,7 @@ def test_gradients():
     twice = "gradient of 'Binary' with respect to 'a' is in this table twice"
     with pytest.raises(RegistrationError, match=twice):
         table.wrt(BINARY, "a")(rule_again)
-    with pytest.raises(RegistrationError, match=r"twice: a stop and .*rule_again"):
+    with pytest.raises(RegistrationError, match=r"twice: a statement and .*rule_again"):
         table.wrt(BINARY, "b")(rule_again)
     table.stop(TWO)
     assert len(table) == 3

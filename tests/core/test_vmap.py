@@ -321,7 +321,7 @@ def rules(rule: Any, decomposition: Any = None, *, on_host: bool = False) -> Ite
         table.of(TWICE)(rule)
     with isolated_engine("cpu") as engine:
         entry = decomposition_entry(TWICE, decomposition or (lambda x: x * 2.0), on_host=on_host)
-        engine.registry.add(OWNER, batchings=table, decompositions=[entry])
+        engine.registry.add(OWNER, rules=table, decompositions=[entry])
         yield
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tensorplug import ops
+from tensorplug.contract.rule_entries import GradientEntry
 from tensorplug.plugin import REQUIRED, DType, KernelSpec, TensorType, dtypes, errors, modules_of
 from tensorplug.plugins import catalogue
 from tensorplug_conformance.corpus import Corpus
@@ -191,9 +192,9 @@ def _decompositions() -> dict[str, bool]:
 def differentiated() -> dict[str, list[str]]:
     """Return the inputs that have a gradient rule, by kernel."""
     found: dict[str, list[str]] = {}
-    for table in catalogue.gradients():
+    for table in catalogue.rules():
         for entry in table:
-            if entry.rule is not None:
+            if isinstance(entry, GradientEntry) and entry.rule is not None:
                 found.setdefault(entry.spec.name, []).append(entry.wrt)
     return found
 

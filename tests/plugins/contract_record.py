@@ -97,7 +97,9 @@ def described_class(name, cls):
             yield f"{name}.{field}"
     if fields:
         yield signature(name, cls)
-    for member, value in vars(cls).items():
+    ours = [base for base in reversed(cls.__mro__) if base.__module__.startswith("tensorplug")]
+    members = {member: value for base in ours for member, value in vars(base).items()}
+    for member, value in members.items():
         if member.startswith("_") or member in fields:
             continue
         if inspect.isfunction(value):

@@ -10,8 +10,9 @@ import pytest
 
 from tensorplug import library, ops
 from tensorplug.contract.families import modules_of
+from tensorplug.contract.rules import RuleTable
 from tensorplug.contract.spec import KernelSpec
-from tensorplug.contract.tables import DecompositionTable, GradientTable
+from tensorplug.contract.tables import DecompositionTable
 from tensorplug.errors import RegistrationError
 from tensorplug.ops import creation, elementwise, matrix_products
 from tensorplug.plugins import catalogue
@@ -19,6 +20,7 @@ from tensorplug.plugins.assembly import core_registry
 
 ANOTHER_SPEC = """
 from tensorplug.contract import inference
+from tensorplug.contract.rules import RuleTable
 from tensorplug.contract.spec import KernelSpec
 from tensorplug.ops.elementwise import ADD, CAST
 {name} = KernelSpec("{kernel}", ("x",), inference.same)
@@ -112,31 +114,29 @@ def test_two_specs_of_one_name(family):
 @pytest.mark.parametrize(
     ("package", "kind", "collect"),
     [
-        ("gradients", GradientTable, catalogue.gradients),
+        ("rules", RuleTable, catalogue.rules),
         ("decompositions", DecompositionTable, catalogue.decompositions),
     ],
 )
 def test_tables_of_every_family(package, kind, collect, family):
     __import__(f"tensorplug.{package}")
     before = len(collect())
-    table = (
-        f"from tensorplug.contract.tables import {kind.__name__}\n{package} = {kind.__name__}()\n"
-    )
+    table = f"from tensorplug.plugin import {kind.__name__}\n{package} = {kind.__name__}()\n"
     family(f"tensorplug.{package}", table)
     after = collect()
     assert len(after) == before + 1
     assert all(isinstance(table, kind) for table in after)
 
 
-@pytest.mark.parametrize("package", ["gradients", "decompositions"])
+@pytest.mark.parametrize("package", ["rules", "decompositions"])
 def test_table_under_an_unexpected_name(package, family):
     __import__(f"tensorplug.{package}")
-    kind = {"gradients": "GradientTable", "decompositions": "DecompositionTable"}[package]
+    kind = {"rules": "RuleTable", "decompositions": "DecompositionTable"}[package]
     family(
         f"tensorplug.{package}",
-        f"from tensorplug.contract.tables import {kind}\nrules = {kind}()\n",
+        f"from tensorplug.plugin import {kind}\ntable = {kind}()\n",
     )
-    with pytest.raises(RegistrationError, match=f"zz_another_family.rules is a {kind}"):
+    with pytest.raises(RegistrationError, match=f"zz_another_family.table is a {kind}"):
         getattr(catalogue, package)()
 
 

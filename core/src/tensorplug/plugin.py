@@ -7,8 +7,9 @@ added. Everything else in ``tensorplug``, apart from the package's public functi
 what                 names
 ===================  =============================================================================
 hooks                ``hookimpl`` marks the functions that tensorplug calls
-tables               ``KernelTable``, ``GradientTable``, ``TangentTable``, ``BatchingTable``,
-                      ``DecompositionTable``; ``tables_of``
+tables               ``KernelTable``, ``RuleTable``, ``DecompositionTable``; ``tables_of``;
+                     ``GradientTable``, ``TangentTable`` and ``BatchingTable``, parts of a
+                     ``RuleTable`` under older names
 backend              ``Backend``, ``DeviceInfo``, ``Capabilities`` and the protocols behind them
 specs                ``specs.CONV2D``; ``KernelSpec``, ``Attribute``, ``TensorType`` for your own
 rules of specs       ``attributes``, ``inference``, ``shapes``, ``windows``, ``expressions``
@@ -57,16 +58,10 @@ from tensorplug.contract.backend import (
     Trims,
     Widens,
 )
-from tensorplug.contract.batching import BatchingEntry, BatchingTable
 from tensorplug.contract.capabilities import Capabilities
 from tensorplug.contract.distributions import pip_install
 from tensorplug.contract.dtypes import DType, Scalar
-from tensorplug.contract.entries import (
-    DecompositionEntry,
-    GradientEntry,
-    KernelEntry,
-    TangentEntry,
-)
+from tensorplug.contract.entries import DecompositionEntry, KernelEntry
 from tensorplug.contract.expressions import Expression
 from tensorplug.contract.families import modules_of, tables_of
 from tensorplug.contract.groups import (
@@ -76,6 +71,8 @@ from tensorplug.contract.groups import (
     Reduction,
     lift_constants,
 )
+from tensorplug.contract.rule_entries import BatchingEntry, GradientEntry, TangentEntry
+from tensorplug.contract.rules import BatchingTable, GradientTable, RuleTable, TangentTable
 from tensorplug.contract.shapes import Shape
 from tensorplug.contract.spec import (
     REQUIRED,
@@ -86,12 +83,7 @@ from tensorplug.contract.spec import (
     TensorType,
 )
 from tensorplug.contract.specs import Specs
-from tensorplug.contract.tables import (
-    DecompositionTable,
-    GradientTable,
-    KernelTable,
-    TangentTable,
-)
+from tensorplug.contract.tables import DecompositionTable, KernelTable
 from tensorplug.contract.windows import Window, Windows, channel_axis, spatial_axes
 from tensorplug.dispatch import host_values
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch, dispatch_multiple
@@ -196,6 +188,7 @@ __all__ = [
     "OverwritesBuffers",
     "Reduction",
     "ReusesMemory",
+    "RuleTable",
     "Scalar",
     "Selection",
     "Shape",

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from tensorplug.contract.entries import gradient_entry, kernel_entry
+from tensorplug.contract.entries import kernel_entry
 from tensorplug.contract.owner import Owner
+from tensorplug.contract.rule_entries import gradient_entry
 from tensorplug.plugin import specs
 from tensorplug_conformance.checks import CheckFailedError, Target, checks
 from tensorplug_conformance.denominator import Row, entries
@@ -239,7 +240,7 @@ def test_wrong_gradients_are_caught(rule: Any, message: str) -> None:
     row = Row("Square", "float32", "gradient")
     assert run_row(session, entries()["Square"], row, 0).status == "pass gradient"
     wrong = gradient_entry(specs.SQUARE, "x", rule)
-    session.engine.registry.add(Owner("saboteur"), gradients=[wrong], override=True)
+    session.engine.registry.add(Owner("saboteur"), rules=[wrong], override=True)
     verdict = run_row(session, entries()["Square"], row, 0)
     assert verdict.status == "fail"
     assert message in verdict.failures[0].message

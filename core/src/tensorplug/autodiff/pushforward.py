@@ -14,8 +14,8 @@ from tensorplug.autodiff.backpropagation import fit
 from tensorplug.autodiff.grad import vjp
 from tensorplug.autodiff.recipes import is_narrow, positional, widening_rule
 from tensorplug.contract import dtypes as dt
-from tensorplug.contract.entries import WANTED, cotangent_names, tangent_name, type_names
 from tensorplug.contract.owner import PROGRAM
+from tensorplug.contract.rule_entries import WANTED, cotangent_names, tangent_name, type_names
 from tensorplug.dispatch.calls import dispatch, dispatch_multiple
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import GradientError, GradientNotFoundError
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from tensorplug.autodiff.recipes import Recorded
-    from tensorplug.contract.entries import GradientEntry, JointRule, TangentEntry
+    from tensorplug.contract.rule_entries import GradientEntry, JointRule, TangentEntry
 
     Tangent = Any  # of an input: a tensor, None for zero; a list of these for a variadic input
     Tangents = Sequence[Tangent]

@@ -7,7 +7,7 @@ import inspect
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tensorplug.contract.dtypes import INEXACT, DType
-from tensorplug.contract.entries import WANTED, cotangent_names, type_names
+from tensorplug.contract.rule_entries import WANTED, cotangent_names, type_names
 from tensorplug.contract.spec import TensorType
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.engine.operands import flatten
@@ -17,7 +17,7 @@ from tensorplug.ops.elementwise import astype
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tensorplug.contract.entries import GradientEntry, JointRule
+    from tensorplug.contract.rule_entries import GradientEntry, JointRule
     from tensorplug.contract.spec import KernelSpec
     from tensorplug.dispatch.device import Placement
     from tensorplug.engine.registry import State

@@ -17,13 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from tensorplug.contract.backend import Backend, DeviceInfo
-    from tensorplug.contract.batching import BatchingTable
-    from tensorplug.contract.tables import (
-        DecompositionTable,
-        GradientTable,
-        KernelTable,
-        TangentTable,
-    )
+    from tensorplug.contract.rules import BatchingTable, GradientTable, RuleTable, TangentTable
+    from tensorplug.contract.tables import DecompositionTable, KernelTable
 
 
 PROJECT: Final = "tensorplug"
@@ -65,18 +60,26 @@ def tensorplug_kernels(backend: Backend) -> Iterable[KernelTable]:
 
 
 @hookspec
+def tensorplug_rules() -> Iterable[RuleTable]:
+    """Return tables of rules: gradients, and where derived ones are slow, tangents and batching.
+
+    They use ops, and so work on every backend.
+    """
+
+
+@hookspec
 def tensorplug_gradients() -> Iterable[GradientTable]:
-    """Return tables of gradient rules, which use ops and so work on every backend."""
+    """Return tables of gradient rules (the older hook for a part of ``tensorplug_rules``)."""
 
 
 @hookspec
 def tensorplug_tangents() -> Iterable[TangentTable]:
-    """Return tables of tangent rules: forward mode where gradient rules transposed are slow."""
+    """Return tables of tangent rules (the older hook for a part of ``tensorplug_rules``)."""
 
 
 @hookspec
 def tensorplug_batching() -> Iterable[BatchingTable]:
-    """Return tables of batching rules: ``vmap`` where batched decompositions are slow."""
+    """Return tables of batching rules (the older hook for a part of ``tensorplug_rules``)."""
 
 
 @hookspec

@@ -10,14 +10,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from tensorplug.contract.arguments import quoted
-from tensorplug.contract.batching import BatchingEntry
-from tensorplug.contract.entries import (
-    DecompositionEntry,
-    GradientEntry,
-    KernelEntry,
-    TangentEntry,
-)
+from tensorplug.contract.entries import DecompositionEntry, KernelEntry
 from tensorplug.contract.owner import PROGRAM, Owner
+from tensorplug.contract.rule_entries import BatchingEntry, GradientEntry, TangentEntry
 from tensorplug.contract.spec import KernelSpec
 from tensorplug.dispatch.locks import Lock
 from tensorplug.errors import ArgumentError, RegistrationError
@@ -161,9 +156,7 @@ class Registry:
         owner: Owner,
         *,
         kernels: Iterable[tuple[str, KernelEntry]] = (),
-        gradients: Iterable[GradientEntry] = (),
-        tangents: Iterable[TangentEntry] = (),
-        batchings: Iterable[BatchingEntry] = (),
+        rules: Iterable[GradientEntry | TangentEntry | BatchingEntry] = (),
         decompositions: Iterable[DecompositionEntry] = (),
         override: bool = False,
         into: list[Handle] | None = None,
@@ -182,13 +175,7 @@ class Registry:
             ("kernels", (entry.spec.name, backend), Owned(entry, owner))
             for backend, entry in kernels
         ]
-        additions += [
-            ("gradients", (rule.spec.name, rule.wrt), Owned(rule, owner)) for rule in gradients
-        ]
-        additions += [
-            ("tangents", (rule.spec.name, rule.wrt), Owned(rule, owner)) for rule in tangents
-        ]
-        additions += [("batchings", rule.spec.name, Owned(rule, owner)) for rule in batchings]
+        additions += [(rule.kept_in, rule.key, Owned(rule, owner)) for rule in rules]
         additions += [
             ("decompositions", entry.spec.name, Owned(entry, owner)) for entry in decompositions
         ]
@@ -202,7 +189,7 @@ class Registry:
                 if old and old[0].owner is PROGRAM and owner is not PROGRAM:
                     stacks[which][key] = (owned, *old)
                 elif old and not (override or owned.entry.override):
-                    raise RegistrationError(_duplicate(which, key, old[-1].owner, owner))
+                    raise RegistrationError(_duplicate(key, old[-1].owner, owned))
                 else:
                     stacks[which][key] = (*old, owned)
             self._commit(stacks)
@@ -295,15 +282,16 @@ def _drop(stacks: Stacks[Any], key: Hashable, owned: Owned[Any]) -> None:
         stacks.pop(key, None)
 
 
-def _duplicate(which: str, key: Any, old: Owner, new: Owner) -> str:
-    what = {
-        "kernels": lambda: f"kernel {key[0]!r} for backend {key[1]!r}",
-        "gradients": lambda: f"the gradient of {key[0]!r} with respect to {key[1]!r}",
-        "tangents": lambda: f"the tangent of {key[0]!r} along {key[1]!r}",
-        "batchings": lambda: f"the batching rule of {key!r}",
-        "decompositions": lambda: f"the decomposition of {key!r}",
-    }[which]()
-    return f"{what} is already registered by {old}; {new} must set override=True to replace it"
+def _duplicate(key: Any, old: Owner, new: Owned[Any]) -> str:
+    if isinstance(new.entry, KernelEntry):
+        what = f"kernel {key[0]!r} for backend {key[1]!r}"
+    elif isinstance(new.entry, DecompositionEntry):
+        what = f"the decomposition of {key!r}"
+    else:
+        what = f"the {new.entry.title}"
+    return (
+        f"{what} is already registered by {old}; {new.owner} must set override=True to replace it"
+    )
 
 
 def _unknown_spec(name: str, known: Iterable[str]) -> str:

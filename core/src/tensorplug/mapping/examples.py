@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from tensorplug.contract.batching import BatchingEntry
+    from tensorplug.contract.rule_entries import BatchingEntry
     from tensorplug.contract.spec import KernelSpec
     from tensorplug.dispatch.device import Device, Placement
     from tensorplug.engine.plans import Plan

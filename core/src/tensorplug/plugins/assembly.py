@@ -68,9 +68,7 @@ def core_registry() -> Registry:
     registry = Registry(catalogue.catalogue())
     registry.add(
         Owner(metadata.CORE, metadata.core_version()),
-        gradients=chain.from_iterable(catalogue.gradients()),
-        tangents=chain.from_iterable(catalogue.tangents()),
-        batchings=chain.from_iterable(catalogue.batchings()),
+        rules=chain.from_iterable(catalogue.rules()),
         decompositions=chain.from_iterable(catalogue.decompositions()),
     )
     return registry

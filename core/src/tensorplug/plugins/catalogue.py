@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from tensorplug import batching as batching_families
 from tensorplug import decompositions as decomposition_families
-from tensorplug import gradients as gradient_families
 from tensorplug import ops
-from tensorplug import tangents as tangent_families
-from tensorplug.contract.batching import BatchingTable
+from tensorplug import rules as rule_families
 from tensorplug.contract.families import modules_of, tables_of
+from tensorplug.contract.rules import RuleTable
 from tensorplug.contract.spec import KernelSpec
-from tensorplug.contract.tables import DecompositionTable, GradientTable, TangentTable
+from tensorplug.contract.tables import DecompositionTable
 from tensorplug.errors import RegistrationError
 
 
@@ -35,19 +33,9 @@ def catalogue() -> tuple[KernelSpec, ...]:
     return tuple(spec for spec, _ in found.values())
 
 
-def gradients() -> tuple[GradientTable, ...]:
-    """Return the gradient table of every family."""
-    return tables_of(gradient_families, GradientTable, "gradients")
-
-
-def tangents() -> tuple[TangentTable, ...]:
-    """Return the table of tangent rules of each family that has one."""
-    return tables_of(tangent_families, TangentTable, "tangents")
-
-
-def batchings() -> tuple[BatchingTable, ...]:
-    """Return the table of batching rules of each family that has one."""
-    return tables_of(batching_families, BatchingTable, "batching")
+def rules() -> tuple[RuleTable, ...]:
+    """Return the table of rules of every family."""
+    return tables_of(rule_families, RuleTable, "rules")
 
 
 def decompositions() -> tuple[DecompositionTable, ...]:

@@ -5,24 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tensorplug.contract import capabilities
 from tensorplug.contract.backend import Backend, DeviceInfo
-from tensorplug.contract.batching import BatchingEntry, BatchingTable
 from tensorplug.contract.dtypes import DType
-from tensorplug.contract.entries import (
-    DecompositionEntry,
-    GradientEntry,
-    KernelEntry,
-    TangentEntry,
-)
-from tensorplug.contract.tables import (
-    DecompositionTable,
-    GradientTable,
-    KernelTable,
-    TangentTable,
-)
+from tensorplug.contract.entries import DecompositionEntry, KernelEntry
+from tensorplug.contract.rule_entries import BatchingEntry, GradientEntry, TangentEntry
+from tensorplug.contract.rules import BatchingTable, GradientTable, RuleTable, TangentTable
+from tensorplug.contract.tables import DecompositionTable, KernelTable, Table
 from tensorplug.engine.foreign_text import shown
 from tensorplug.engine.registry import Registry
 from tensorplug.errors import RegistrationError
@@ -40,13 +31,20 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+_ANY_RULE: Final = GradientEntry | TangentEntry | BatchingEntry
+_RULES: Final = (  # hooks, the tables that they return, and what these contain
+    ("tensorplug_rules", RuleTable, _ANY_RULE),
+    ("tensorplug_gradients", GradientTable, GradientEntry),
+    ("tensorplug_tangents", TangentTable, TangentEntry),
+    ("tensorplug_batching", BatchingTable, BatchingEntry),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Rules:
     """What a plugin contributes independently of a device."""
 
-    gradients: tuple[GradientEntry, ...]
-    tangents: tuple[TangentEntry, ...]
-    batchings: tuple[BatchingEntry, ...]
+    rules: tuple[GradientEntry | TangentEntry | BatchingEntry, ...]
     decompositions: tuple[DecompositionEntry, ...]
     chained: tuple[Callable[..., Any], ...]
 
@@ -70,18 +68,18 @@ def collect_rules(loader: Loader, plugin: Plugin) -> Rules:
 
     Raises: as ``collect_kernels``.
     """
-    gradients = _collect(loader, plugin, "tensorplug_gradients", GradientTable)
-    tangents = _collect(loader, plugin, "tensorplug_tangents", TangentTable)
-    batchings = _collect(loader, plugin, "tensorplug_batching", BatchingTable)
+    tables = [
+        (entry, table)
+        for hook, kind, entry in _RULES
+        for table in _collect(loader, plugin, hook, kind)
+    ]
     decompositions = _collect(loader, plugin, "tensorplug_decompositions", DecompositionTable)
     chained: list[Callable[..., Any]] = _collect(loader, plugin, "tensorplug_chained_ops", object)
     for function in chained:
         _check_chained(plugin.candidate, function)
     candidate = plugin.candidate
     return Rules(
-        tuple(entry for table in gradients for entry in _entries(candidate, table, GradientEntry)),
-        tuple(entry for table in tangents for entry in _entries(candidate, table, TangentEntry)),
-        tuple(entry for table in batchings for entry in _entries(candidate, table, BatchingEntry)),
+        tuple(entry for kind, table in tables for entry in _entries(candidate, table, kind)),
         tuple(
             entry
             for table in decompositions
@@ -96,10 +94,7 @@ def _collect(
 ) -> list[Any]:
     items: list[Any] = []
     for result in loader.call(plugin, hook, **arguments):
-        if isinstance(
-            result,
-            KernelTable | GradientTable | TangentTable | BatchingTable | DecompositionTable | str,
-        ):
+        if isinstance(result, Table | str):
             raise refusal(
                 plugin.candidate,
                 f"{hook} returned a {type(result).__name__}; it must return an "
@@ -120,8 +115,10 @@ def _collect(
     return items
 
 
-def _entries(candidate: Candidate, table: Any, kind: type[T]) -> list[T]:
-    entries: list[T] = call_guarded(candidate, "while its tables were read", partial(list, table))
+def _entries(candidate: Candidate, table: Any, kind: Any) -> list[Any]:
+    entries: list[Any] = call_guarded(
+        candidate, "while its tables were read", partial(list, table)
+    )
     for entry in entries:
         if not isinstance(entry, kind):
             raise refusal(
@@ -196,9 +193,7 @@ def register_rules(registry: Registry, owner: Owner, rules: Rules) -> None:
     """
     handle = registry.add(
         owner,
-        gradients=rules.gradients,
-        tangents=rules.tangents,
-        batchings=rules.batchings,
+        rules=rules.rules,
         decompositions=rules.decompositions,
     )
     try:

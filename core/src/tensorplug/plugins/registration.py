@@ -7,13 +7,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 from tensorplug.contract.arguments import quoted
-from tensorplug.contract.entries import (
-    decomposition_entry,
-    gradient_entry,
-    joint_entries,
-    kernel_entry,
-)
+from tensorplug.contract.entries import decomposition_entry, kernel_entry
 from tensorplug.contract.owner import PROGRAM
+from tensorplug.contract.rule_entries import gradient_entry, joint_entries
 from tensorplug.engine.current import current_engine
 from tensorplug.engine.registry import Handle
 from tensorplug.errors import ArgumentError
@@ -201,8 +197,8 @@ def register_gradient(
     Args:
         spec: a spec, or the name of one.
         wrt: the name of the input, or a list of names with a joint rule.
-        rule: as ``GradientTable.wrt`` describes; None if there is no gradient. For a list of
-            inputs, which share work, as ``GradientTable.of`` describes. Without it,
+        rule: as ``RuleTable.vjp`` describes; None if there is no gradient. For a list of
+            inputs, which share work, as described there too. Without it,
             ``register_gradient`` returns a decorator, as ``register_kernel`` does.
         override: replace a registered rule.
 
@@ -232,7 +228,7 @@ def register_gradient(
         )
     else:
         entries = joint_entries(found, wrt, rule)
-    return _add(engine, gradients=entries, override=override)
+    return _add(engine, rules=entries, override=override)
 
 
 @overload

@@ -283,7 +283,7 @@ class PluginSource:
             copy.add,
             owner,
             kernels=[(backend.name, entry) for table in tables for entry in table],
-            gradients=rules.gradients if rules else (),
+            rules=rules.rules if rules else (),
             decompositions=rules.decompositions if rules else (),
         )
         call_guarded(plugin.candidate, "while it was registered", add)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug.contract.entries import gradient_entry
 from tensorplug.contract.owner import Owner
+from tensorplug.contract.rule_entries import gradient_entry
 from tensorplug.plugin import specs
 from tensorplug_conformance.case import Case
 from tensorplug_conformance.denominator import Row, cases_of, entries
@@ -140,7 +140,7 @@ def _but_the_last(x: Any) -> Any:
 def test_rules_that_are_wrong_in_second_order_are_caught(name: str, cpu: Session) -> None:
     spec, wrt, rule, message = WRONG[name]
     owner = Owner("saboteur")
-    cpu.engine.registry.add(owner, gradients=[gradient_entry(spec, wrt, rule)], override=True)
+    cpu.engine.registry.add(owner, rules=[gradient_entry(spec, wrt, rule)], override=True)
     verdict = run_row(cpu, KNOWN[spec.name], Row(spec.name, "float64", "gradient"), 0)
     assert verdict.status == "fail"
     assert all(message in failure.message for failure in verdict.failures), verdict.failures

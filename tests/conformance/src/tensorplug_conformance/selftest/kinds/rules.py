@@ -8,8 +8,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import tensorplug as tp
-from tensorplug.contract.entries import cotangent_names
 from tensorplug.contract.owner import Owner
+from tensorplug.contract.rule_entries import GradientEntry, cotangent_names
 from tensorplug.plugin import TensorplugError, TensorType
 from tensorplug.plugin import dtypes as dt
 from tensorplug.plugins import catalogue
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from tensorplug.engine.registry import Handle
-    from tensorplug.plugin import GradientEntry
     from tensorplug_conformance.case_entry import CaseEntry
     from tensorplug_conformance.selftest.sabotage import Witness
     from tensorplug_conformance.session import Session
@@ -63,9 +62,9 @@ def _stops() -> frozenset[tuple[str, str]]:
     """Return the kernels and inputs whose gradient is stopped."""
     return frozenset(
         (entry.spec.name, entry.wrt)
-        for table in catalogue.gradients()
+        for table in catalogue.rules()
         for entry in table
-        if entry.rule is None
+        if isinstance(entry, GradientEntry) and entry.rule is None
     )
 
 
@@ -194,7 +193,7 @@ def install_rule(session: Session, saboteur: Saboteur, witness: Witness) -> Hand
 
     wrong = replace(entry, rule=rule, asks=asks, joint=None)
     owner = Owner("saboteur", saboteur.kind)
-    return session.engine.registry.add(owner, gradients=[wrong], override=True)
+    return session.engine.registry.add(owner, rules=[wrong], override=True)
 
 
 def _arrays(gradient: Any) -> list[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tensorplug.contract.owner import Owner
-from tensorplug.plugin import TangentTable, specs
+from tensorplug.plugin import RuleTable, specs
 from tensorplug.plugins.assembly import build_engine
 
 if TYPE_CHECKING:
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 def takes_quotients_for_linear() -> Engine:
     """Return an engine whose plugin says that a quotient is linear in both operands."""
-    tangents = TangentTable()
-    tangents.linear(specs.REAL_DIV, "a")
-    tangents.linear(specs.REAL_DIV, "b")
+    rules = RuleTable()
+    rules.linear(specs.REAL_DIV, "a")
+    rules.linear(specs.REAL_DIV, "b")
     engine = build_engine()
-    engine.registry.add(Owner("saboteur"), tangents=tangents, override=True)
+    engine.registry.add(Owner("saboteur"), rules=rules, override=True)
     return engine

@@ -1,0 +1,60 @@
+"""Gradients of ops that make complex numbers or take their parts.
+
+The cotangent of z = x + iy is dL/dx - i dL/dy. With it, rules of holomorphic functions read like
+those of real ones: for a * b with respect to a, dy * b. For any function, holomorphic or not,
+``real(sum(dy * df))`` equals ``real(sum(rule * dx))``. ``grad`` returns the conjugate
+(docs/adr/0018).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tensorplug.contract.rules import RuleTable
+from tensorplug.ops import complexes as ops
+from tensorplug.ops.elementwise import astype, div_no_nan
+
+if TYPE_CHECKING:
+    from tensorplug.contract.spec import TensorType
+    from tensorplug.dispatch.tensor import Tensor
+
+rules: RuleTable = RuleTable()
+
+
+@rules.vjp(ops.COMPLEX, "real")
+def complex_wrt_real(dy: Tensor, real_type: TensorType) -> Tensor:
+    return astype(ops.real(dy), real_type.dtype, copy=False)  # the parts of a float16 are float32
+
+
+@rules.vjp(ops.COMPLEX, "imag")
+def complex_wrt_imag(dy: Tensor, imag_type: TensorType) -> Tensor:
+    return astype(-ops.imag(dy), imag_type.dtype, copy=False)
+
+
+@rules.vjp(ops.REAL, "input")
+def real(dy: Tensor, input_type: TensorType) -> Tensor:
+    return astype(dy, input_type.dtype)
+
+
+@rules.vjp(ops.IMAG, "input")
+def imag(dy: Tensor, input_type: TensorType) -> Tensor:
+    if input_type.dtype.kind != "complex":
+        return dy * 0.0  # the imaginary part of a real number is always 0
+    return ops.complex(0.0, -dy)
+
+
+@rules.vjp(ops.COMPLEX_ABS, "x")
+def complex_abs(dy: Tensor, x: Tensor, out: Tensor) -> Tensor:
+    return dy * div_no_nan(ops.conj(x), out)  # 0 at 0, as for Abs
+
+
+@rules.vjp(ops.CONJ, "x")
+def conj(dy: Tensor) -> Tensor:
+    return ops.conj(dy)
+
+
+rules.linear(ops.COMPLEX, "real", "imag")
+rules.linear(ops.REAL, "input")
+rules.linear(ops.IMAG, "input")
+rules.linear(ops.CONJ, "x")
+rules.elementwise(ops.COMPLEX_ABS)

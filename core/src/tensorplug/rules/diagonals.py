@@ -1,0 +1,41 @@
+"""Gradients of diagonals and bands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tensorplug.contract.rules import RuleTable
+from tensorplug.dispatch.calls import dispatch
+from tensorplug.ops import diagonals as ops
+from tensorplug.ops.movement import pad, reshape
+from tensorplug.ops.movement import slice as slice_
+
+if TYPE_CHECKING:
+    from tensorplug.contract.spec import TensorType
+    from tensorplug.dispatch.tensor import Tensor
+
+rules: RuleTable = RuleTable()
+rules.stop(ops.MATRIX_BAND_PART, "num_lower", "num_upper", because="whole numbers")
+
+
+@rules.vjp(ops.DIAG, "x")
+def diag(dy: Tensor, x_type: TensorType) -> Tensor:
+    # With n zeros after its n * n elements, a matrix has rows of n + 1 that begin on the diagonal.
+    n = x_type.size
+    rows = reshape(pad(reshape(dy, (n * n,)), [(0, n)]), (n, n + 1))
+    return reshape(slice_(rows, (0, 0), (n, 1)), x_type.shape)
+
+
+@rules.vjp(ops.MATRIX_BAND_PART, "input")
+def matrix_band_part(dy: Tensor, num_lower: Tensor, num_upper: Tensor) -> Tensor:
+    return ops.band_part(dy, num_lower, num_upper)
+
+
+@rules.vjp(ops.TRIANGLE, "x")
+def triangle(dy: Tensor, upper: bool, k: int) -> Tensor:  # noqa: FBT001  # named by the spec
+    return dispatch(ops.TRIANGLE, dy, upper=upper, k=k)
+
+
+rules.linear(ops.DIAG, "x")
+rules.linear(ops.MATRIX_BAND_PART, "input")
+rules.linear(ops.TRIANGLE, "x")

@@ -1,0 +1,46 @@
+"""Gradients of slices and splits: the cotangents go back to the parts' places."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tensorplug.contract.rules import RuleTable
+from tensorplug.dispatch.calls import dispatch
+from tensorplug.ops.indexing import slicing as ops
+from tensorplug.ops.movement import concat, stack
+
+if TYPE_CHECKING:
+    from tensorplug.contract.spec import TensorType
+    from tensorplug.dispatch.tensor import Tensor
+
+rules: RuleTable = RuleTable()
+
+
+@rules.vjp(ops.UNPACK, "value")
+def unpack(dy: list[Tensor], axis: int) -> Tensor:
+    return stack(dy, axis=axis)
+
+
+@rules.vjp(ops.SPLIT_V, "x")
+def split(dy: list[Tensor], axis: int) -> Tensor:
+    return concat(dy, axis=axis)
+
+
+@rules.vjp(ops.STRIDED_SLICE, "x")
+def strided_slice(dy: Tensor, x_type: TensorType, attributes: dict[str, Any]) -> Tensor:
+    return dispatch(ops.STRIDED_SLICE_GRAD, dy, shape=x_type.shape, **attributes)
+
+
+@rules.vjp(ops.STRIDED_SLICE_GRAD, "dy")
+def strided_slice_grad(ddy: Tensor, attributes: dict[str, Any]) -> Tensor:
+    selected = {name: attributes[name] for name in ops.SLICE_ATTRIBUTES}
+    return dispatch(ops.STRIDED_SLICE, ddy, **selected)
+
+
+rules.linear(ops.UNPACK, "value")
+rules.linear(ops.SPLIT_V, "x")
+rules.linear(ops.STRIDED_SLICE, "x")
+rules.linear(ops.STRIDED_SLICE_GRAD, "dy")
+
+rules.leading(ops.UNPACK, "axis")
+rules.leading(ops.SPLIT_V, "axis")

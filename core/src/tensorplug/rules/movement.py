@@ -1,0 +1,109 @@
+"""Gradients of movement: the inverse movements."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tensorplug.contract.rules import RuleTable
+from tensorplug.dispatch.calls import dispatch
+from tensorplug.mapping.derived import align, to_shape
+from tensorplug.ops import movement as ops
+from tensorplug.ops.indexing.slicing import unstack
+
+if TYPE_CHECKING:
+    from tensorplug.contract.shapes import Shape
+    from tensorplug.contract.spec import TensorType
+    from tensorplug.dispatch.tensor import Tensor
+
+rules: RuleTable = RuleTable()
+
+
+@rules.vjp(ops.IDENTITY, "x")
+def identity(dy: Tensor) -> Tensor:
+    return dy
+
+
+@rules.vjp(ops.RESHAPE, "x")
+def reshape(dy: Tensor, x_type: TensorType) -> Tensor:
+    return ops.reshape(dy, x_type.shape)
+
+
+@rules.vjp(ops.EXPAND_DIMS, "input")
+def expand_dims(dy: Tensor, input_type: TensorType) -> Tensor:
+    return ops.reshape(dy, input_type.shape)
+
+
+@rules.vjp(ops.TRANSPOSE, "x")
+def transpose(dy: Tensor, perm: tuple[int, ...]) -> Tensor:
+    return ops.permute_dims(dy, [perm.index(axis) for axis in range(len(perm))])
+
+
+@rules.vjp(ops.BROADCAST_TO, "x")
+def broadcast_to(dy: Tensor) -> Tensor:
+    return dy
+
+
+@rules.vjp(ops.SLICE, "x")
+def slice_(dy: Tensor, x_type: TensorType, begin: tuple[int, ...]) -> Tensor:
+    after = [
+        length - first - count
+        for length, first, count in zip(x_type.shape, begin, dy.shape, strict=True)
+    ]
+    return ops.pad(dy, list(zip(begin, after, strict=True)))
+
+
+@rules.vjp(ops.PAD_V2, "x")
+def pad(dy: Tensor, x_type: TensorType, paddings: tuple[tuple[int, int], ...]) -> Tensor:
+    return ops.slice(dy, [before for before, _ in paddings], x_type.shape)
+
+
+@rules.vjp(ops.CONCAT, "xs")
+def concat(dy: Tensor, xs_type: list[TensorType], axis: int) -> list[Tensor]:
+    parts, at = [], 0
+    for x_type in xs_type:
+        begin = [at if dimension == axis else 0 for dimension in range(x_type.rank)]
+        parts.append(ops.slice(dy, begin, x_type.shape))
+        at += x_type.shape[axis]
+    return parts
+
+
+@rules.vjp(ops.PACK, "xs")
+def pack(dy: Tensor, axis: int) -> list[Tensor]:
+    return list(unstack(dy, axis=axis))
+
+
+for _spec in (ops.IDENTITY, ops.RESHAPE, ops.TRANSPOSE, ops.BROADCAST_TO, ops.SLICE):
+    rules.linear(_spec, "x")
+rules.linear(ops.EXPAND_DIMS, "input")
+rules.linear(ops.PAD_V2, "x", constant_value=0)
+rules.linear(ops.CONCAT, "xs")
+rules.linear(ops.PACK, "xs")
+
+rules.leading(ops.EXPAND_DIMS, "dim")
+rules.leading(ops.CONCAT, "axis")
+rules.leading(ops.PACK, "axis")
+
+
+@rules.batch(ops.RESHAPE)
+def reshape_batch(x: Tensor, *, size: int, shape: Shape) -> Tensor:
+    return to_shape(x, (size, *shape))
+
+
+@rules.batch(ops.TRANSPOSE)
+def transpose_batch(x: Tensor, *, perm: tuple[int, ...]) -> Tensor:
+    return ops.permute_dims(x, (0, *(axis + 1 for axis in perm)))
+
+
+@rules.batch(ops.BROADCAST_TO)
+def broadcast_to_batch(x: Tensor, *, size: int, shape: Shape) -> Tensor:
+    return ops.broadcast_to(align(x, len(shape)), (size, *shape))
+
+
+@rules.batch(ops.SLICE)
+def slice__batch(x: Tensor, *, out: TensorType, size: int, begin: tuple[int, ...]) -> Tensor:
+    return ops.slice(x, (0, *begin), (size, *out.shape))
+
+
+@rules.batch(ops.PAD_V2)
+def pad_batch(x: Tensor, *, paddings: tuple[tuple[int, int], ...], constant_value: Any) -> Tensor:
+    return dispatch(ops.PAD_V2, x, paddings=((0, 0), *paddings), constant_value=constant_value)

@@ -1,0 +1,91 @@
+"""Gradients of layer normalization.
+
+Let z = (x - mean(x)) * r with r = 1 / sqrt(variance(x) + epsilon) and means along the axes. Then
+
+    LayerNormGrad(dy, x) = r * (dy - mean(dy) - z * mean(z * dy))
+
+which is a symmetric matrix times dy.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tensorplug.contract.rules import RuleTable
+from tensorplug.dispatch.calls import dispatch
+from tensorplug.ops.nn import layer_normalization as ops
+from tensorplug.ops.nn.normalization import moments
+from tensorplug.ops.powers import rsqrt
+from tensorplug.ops.reduction import mean
+
+if TYPE_CHECKING:
+    from tensorplug.dispatch.tensor import Tensor
+
+rules: RuleTable = RuleTable()
+
+
+@rules.vjp(ops.LAYER_NORM, "x")
+def layer_norm_wrt_x(
+    dy: Tensor, x: Tensor, scale: Tensor | None, axis: Any, epsilon: float
+) -> Tensor:
+    scaled = dy if scale is None else dy * scale
+    return dispatch(ops.LAYER_NORM_GRAD, scaled, x, axis=axis, epsilon=epsilon)
+
+
+@rules.vjp(ops.LAYER_NORM, "scale")
+def layer_norm_wrt_scale(dy: Tensor, x: Tensor, axis: Any, epsilon: float) -> Tensor:
+    return dy * dispatch(ops.LAYER_NORM, x, None, None, axis=axis, epsilon=epsilon)
+
+
+@rules.vjp(ops.LAYER_NORM, "offset")
+def layer_norm_wrt_offset(dy: Tensor) -> Tensor:
+    return dy
+
+
+@rules.vjp(ops.LAYER_NORM_GRAD, "dy")
+def layer_norm_grad_wrt_dy(ddy: Tensor, x: Tensor, axis: Any, epsilon: float) -> Tensor:
+    return dispatch(ops.LAYER_NORM_GRAD, ddy, x, axis=axis, epsilon=epsilon)
+
+
+@rules.vjp(ops.LAYER_NORM_GRAD, "x")
+def layer_norm_grad_wrt_x(ddy: Tensor, dy: Tensor, x: Tensor, axis: Any, epsilon: float) -> Tensor:
+    # Of sum(ddy * LayerNormGrad(dy, x)), which depends on x through r and through z.
+    centre, variance = moments(x, axis, keepdims=True)
+    r = rsqrt(variance + epsilon)
+    z = (x - centre) * r
+    of_dy, of_ddy = _take_mean(z * dy, axis), _take_mean(z * ddy, axis)
+    in_common = (
+        _take_mean(dy * ddy, axis) - _take_mean(dy, axis) * _take_mean(ddy, axis) - of_dy * of_ddy
+    )
+    through_z = dispatch(
+        ops.LAYER_NORM_GRAD, of_dy * ddy + of_ddy * dy, x, axis=axis, epsilon=epsilon
+    )
+    return -r * (r * z * in_common + through_z)
+
+
+def _take_mean(x: Tensor, axis: Any) -> Tensor:
+    return mean(x, axis=axis, keepdims=True)
+
+
+# Tangents of layer normalization (see ``gradients.layer_normalization``).
+#
+# The normalized numbers are the gradient of a function, so their Jacobian is symmetric, and so are
+# the second derivatives.
+
+rules.symmetric(ops.LAYER_NORM_GRAD, "dy", "x")
+
+
+@rules.jvp(ops.LAYER_NORM, "x")
+def along_x(x_dot: Tensor, x: Tensor, scale: Tensor | None, axis: Any, epsilon: float) -> Tensor:
+    found = dispatch(ops.LAYER_NORM_GRAD, x_dot, x, axis=axis, epsilon=epsilon)
+    return found if scale is None else found * scale
+
+
+@rules.jvp(ops.LAYER_NORM, "scale")
+def along_scale(scale_dot: Tensor, x: Tensor, axis: Any, epsilon: float) -> Tensor:
+    return dispatch(ops.LAYER_NORM, x, None, None, axis=axis, epsilon=epsilon) * scale_dot
+
+
+@rules.jvp(ops.LAYER_NORM, "offset")
+def along_offset(offset_dot: Tensor) -> Tensor:
+    return offset_dot

@@ -1,0 +1,136 @@
+"""Gradients of reductions."""
+
+from __future__ import annotations
+
+from math import prod as product
+from typing import TYPE_CHECKING
+
+from tensorplug.contract import shapes
+from tensorplug.contract.rules import RuleTable
+from tensorplug.ops import movement
+from tensorplug.ops import reduction as ops
+from tensorplug.ops.comparison import equal
+from tensorplug.ops.creation import ones
+from tensorplug.ops.elementwise import astype
+
+if TYPE_CHECKING:
+    from tensorplug.contract.spec import TensorType
+    from tensorplug.dispatch.tensor import Tensor
+
+
+rules: RuleTable = RuleTable()
+rules.stop(ops.ARG_MAX, because="gives indices")
+rules.stop(ops.ARG_MIN, because="gives indices")
+rules.stop(ops.ANY, because="truth values")
+rules.stop(ops.ALL, because="truth values")
+
+Axes = tuple[int, ...]
+
+
+@rules.vjp(ops.SUM, "x")
+def sum_(dy: Tensor, x_type: TensorType, axis: Axes) -> Tensor:
+    return movement.broadcast_to(restore_axes(dy, x_type, axis), x_type.shape)
+
+
+@rules.vjp(ops.MEAN, "x")
+def mean(dy: Tensor, x_type: TensorType, axis: Axes) -> Tensor:
+    count = product(x_type.shape[reduced_axis] for reduced_axis in axis)
+    kept = restore_axes(dy, x_type, axis)
+    share = kept / count if count else kept  # no division if there are no elements
+    return movement.broadcast_to(share, x_type.shape)
+
+
+@rules.vjp(ops.MAX, "x")
+def max_(dy: Tensor, x: Tensor, out: Tensor, reduction_indices: Axes) -> Tensor:
+    return _share(dy, x, out, reduction_indices)
+
+
+@rules.vjp(ops.MIN, "x")
+def min_(dy: Tensor, x: Tensor, out: Tensor, axis: Axes) -> Tensor:
+    return _share(dy, x, out, axis)
+
+
+@rules.vjp(ops.PROD, "x")
+def prod(dy: Tensor, x: Tensor, axis: Axes) -> Tensor:
+    return restore_axes(dy, x.type, axis) * multiply_others(x, axis)
+
+
+def restore_axes(dy: Tensor, x: TensorType, axis: Axes) -> Tensor:
+    """Return dy with the reduced axes restored, of length 1."""
+    shape = shapes.reduce(x.shape, axis, keep_dims=True)
+    return dy if dy.shape == shape else movement.reshape(dy, shape)
+
+
+def _share(dy: Tensor, x: Tensor, out: Tensor, axis: Axes) -> Tensor:
+    """Share dy equally among the elements that equal the extremum."""
+    extreme = extremes(x, out, axis)
+    ties = ops.sum(extreme, axis=axis, keepdims=True)
+    return restore_axes(dy, x.type, axis) * extreme / ties
+
+
+def extremes(x: Tensor, out: Tensor, axis: Axes) -> Tensor:
+    """Return 1 for each element that equals the extremum, and 0 for the others."""
+    return astype(equal(x, restore_axes(out, x.type, axis)), x.dtype)
+
+
+def multiply_others(x: Tensor, axis: Axes) -> Tensor:
+    """Return for each element the product of all others along ``axis``.
+
+    out / x would fail at zeros. This computes a tree of products of pairs, of pairs of pairs and
+    so on. On the way down, each child gets its parent's result times its sibling. The result is a
+    polynomial in x, so its own gradient is correct at zeros too.
+    """
+    kept = tuple(index for index in range(x.ndim) if index not in axis)
+    rows, count = (
+        product(x.shape[dimension] for dimension in kept),
+        product(x.shape[dimension] for dimension in axis),
+    )
+    moved = movement.permute_dims(x, (*kept, *axis))
+    level = movement.reshape(moved, (rows, count))
+    levels = []
+    while level.shape[1] > 1:
+        if level.shape[1] % 2:
+            level = movement.pad(level, ((0, 0), (0, 1)), 1)
+        levels.append(level)
+        level = level[:, 0::2] * level[:, 1::2]
+    others = ones((rows, min(count, 1)), dtype=x.dtype)
+    for below in reversed(levels):
+        width = below.shape[1]
+        siblings = movement.stack((below[:, 1::2], below[:, 0::2]), axis=2)
+        pairs = movement.expand_dims(others[:, : width // 2], axis=2) * siblings
+        others = movement.reshape(pairs, (rows, width))
+    back = movement.reshape(others[:, :count], moved.shape)
+    order = (*kept, *axis)
+    return movement.permute_dims(back, [order.index(index) for index in range(x.ndim)])
+
+
+rules.linear(ops.SUM, "x")
+rules.linear(ops.MEAN, "x")
+
+
+@rules.jvp(ops.MAX, "x")
+def max__jvp(x_dot: Tensor, x: Tensor, out: Tensor, reduction_indices: Axes) -> Tensor:
+    return _average(x_dot, x, out, reduction_indices)
+
+
+@rules.jvp(ops.MIN, "x")
+def min__jvp(x_dot: Tensor, x: Tensor, out: Tensor, axis: Axes) -> Tensor:
+    return _average(x_dot, x, out, axis)
+
+
+def _average(x_dot: Tensor, x: Tensor, out: Tensor, axis: Axes) -> Tensor:
+    """Return the mean tangent of the elements that equal the extremum."""
+    extreme = extremes(x, out, axis)
+    keep_dims = out.ndim == x.ndim
+    ties = ops.sum(extreme, axis=axis, keepdims=keep_dims)
+    return ops.sum(x_dot * extreme, axis=axis, keepdims=keep_dims) / ties
+
+
+@rules.jvp(ops.PROD, "x")
+def prod_jvp(x_dot: Tensor, x: Tensor, out: Tensor, axis: Axes) -> Tensor:
+    return ops.sum(x_dot * multiply_others(x, axis), axis=axis, keepdims=out.ndim == x.ndim)
+
+
+for _spec in (ops.SUM, ops.PROD, ops.MEAN, ops.MIN, ops.ALL, ops.ANY, ops.ARG_MAX, ops.ARG_MIN):
+    rules.leading(_spec, "axis")
+rules.leading(ops.MAX, "reduction_indices")

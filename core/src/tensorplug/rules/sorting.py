@@ -1,0 +1,62 @@
+"""Gradients of sorting: each cotangent goes back to its element's place."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING
+
+from tensorplug.contract import dtypes as dt
+from tensorplug.contract.rules import RuleTable
+from tensorplug.ops import sorting as ops
+from tensorplug.ops.creation import arange
+from tensorplug.ops.indexing.indexing import scatter_nd, take_along_axis
+from tensorplug.ops.movement import permute_dims, reshape
+
+if TYPE_CHECKING:
+    from tensorplug.contract.shapes import Shape
+    from tensorplug.contract.spec import TensorType
+    from tensorplug.dispatch.tensor import Tensor
+
+rules: RuleTable = RuleTable()
+rules.stop(ops.ARG_SORT, because="gives indices")
+rules.stop(ops.ARG_PARTITION, because="gives indices")
+
+
+@rules.vjp(ops.TOP_K, "x")
+def top_k(dy_values: Tensor, indices: Tensor, x_type: TensorType, k: int) -> Tensor:
+    return _put_back(dy_values, indices, x_type.shape, k)
+
+
+@rules.vjp(ops.SORT, "x")
+def sort(dy: Tensor, x: Tensor, axis: int, *, descending: bool) -> Tensor:
+    order = ops.argsort(x, axis=axis, descending=descending)
+    # Swap the axis with the last one; the same swap undoes it.
+    swap = list(range(x.ndim))
+    swap[axis], swap[-1] = swap[-1], swap[axis]
+    moved, places = permute_dims(dy, swap), permute_dims(order, swap)
+    return permute_dims(_put_back(moved, places, moved.shape, x.shape[axis]), swap)
+
+
+def _put_back(dy: Tensor, indices: Tensor, shape: Shape, k: int) -> Tensor:
+    """Return zeros of ``shape`` with ``dy`` at ``indices`` along the last axis."""
+    rows, length = prod(shape[:-1]), shape[-1]
+    starts = reshape(arange(rows, dtype=dt.int32) * length, (rows, 1))
+    places = reshape(indices, (rows, k)) + starts
+    flat = scatter_nd(reshape(places, (rows * k, 1)), reshape(dy, (rows * k,)), (rows * length,))
+    return reshape(flat, shape)
+
+
+@rules.jvp(ops.TOP_K, "x")
+def top_k_jvp(x_dot: Tensor, indices: Tensor) -> list[Tensor | None]:
+    return [take_along_axis(x_dot, indices, axis=-1), None]
+
+
+@rules.jvp(ops.SORT, "x")
+def sort_jvp(x_dot: Tensor, x: Tensor, axis: int, *, descending: bool) -> Tensor:
+    order = ops.argsort(x, axis=axis, descending=descending)
+    return take_along_axis(x_dot, order, axis=axis)
+
+
+rules.leading(ops.TOP_K)
+for _spec in (ops.SORT, ops.ARG_SORT, ops.ARG_PARTITION):
+    rules.leading(_spec, "axis")
