@@ -18,7 +18,7 @@ from tensorplug.plugin import (
     specs,
 )
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl.kernels import ctypes
+from tensorplug_opencl.codegen import ctypes
 from tensorplug_opencl.kernels.expressions import prepare_expression
 
 RNG = np.random.default_rng(3)

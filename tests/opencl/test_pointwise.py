@@ -15,8 +15,8 @@ from tensorplug.dispatch.context import use_context
 from tensorplug.ops import bitwise, comparison, creation, powers, rounding
 from tensorplug.ops import elementwise as ops
 from tensorplug.ops.nn import activation, gaussian_error, normalization
-from tensorplug_opencl.kernels import pointwise
-from tensorplug_opencl.kernels.pointwise import RUN, Formula
+from tensorplug_opencl.codegen import pointwise
+from tensorplug_opencl.codegen.pointwise import RUN, Formula
 
 GROUP = 8 * RUN  # elements of a group of work-items, on a CPU
 

@@ -10,7 +10,8 @@ import pytest
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import TensorType
-from tensorplug_opencl.kernels import folds, merging, ranking, rows
+from tensorplug_opencl.codegen import folds
+from tensorplug_opencl.kernels import merging, ranking, rows
 from tensorplug_opencl.kernels.scans import Scan, make_scanner
 
 if TYPE_CHECKING:

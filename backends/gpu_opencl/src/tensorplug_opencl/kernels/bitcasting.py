@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 from tensorplug.plugin import DType, KernelTable, TensorType, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import layouts
-from tensorplug_opencl.kernels import calls, moving
-from tensorplug_opencl.kernels.templates import Array
+from tensorplug_opencl.codegen import calls
+from tensorplug_opencl.codegen.templates import Array
+from tensorplug_opencl.kernels import moving
 
 if TYPE_CHECKING:
     from tensorplug_opencl.buffers import DeviceBuffer
-    from tensorplug_opencl.kernels.calls import Call
+    from tensorplug_opencl.codegen.calls import Call
     from tensorplug_opencl.opened import OpenedDevice
     from tensorplug_opencl.runtime import Runtime
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tensorplug_opencl import layouts
-from tensorplug_opencl.kernels import calls, ctypes, networks, templates, vectors
-from tensorplug_opencl.kernels.templates import Array
+from tensorplug_opencl.codegen import calls, ctypes, templates, vectors
+from tensorplug_opencl.codegen.templates import Array
+from tensorplug_opencl.kernels import networks
 
 if TYPE_CHECKING:
     from tensorplug_opencl.kernels.keys import Keys

@@ -13,12 +13,13 @@ from tensorplug.plugin import (
     specs,
     split_spatial_axes,
 )
-from tensorplug_opencl.kernels import calls, moving
+from tensorplug_opencl.codegen import calls
+from tensorplug_opencl.kernels import moving
 from tensorplug_opencl.layouts import permuted_strides, row_major
 
 if TYPE_CHECKING:
     from tensorplug_opencl.buffers import DeviceBuffer
-    from tensorplug_opencl.kernels.calls import Call
+    from tensorplug_opencl.codegen.calls import Call
     from tensorplug_opencl.opened import OpenedDevice
     from tensorplug_opencl.runtime import Runtime
 

@@ -6,19 +6,12 @@ from typing import TYPE_CHECKING, Final
 
 from tensorplug.plugin import KernelTable, TensorType, specs
 from tensorplug_opencl import layouts
-from tensorplug_opencl.kernels import (
-    calls,
-    complex_functions,
-    matrix_products,
-    moving,
-    pairs,
-    rows,
-    templates,
-)
+from tensorplug_opencl.codegen import calls, complex_functions, templates
+from tensorplug_opencl.kernels import matrix_products, moving, pairs, rows
 
 if TYPE_CHECKING:
     from tensorplug_opencl.buffers import DeviceBuffer
-    from tensorplug_opencl.kernels.calls import Call
+    from tensorplug_opencl.codegen.calls import Call
     from tensorplug_opencl.kernels.rows import Walk
     from tensorplug_opencl.opened import OpenedDevice
     from tensorplug_opencl.runtime import Launch, Runtime

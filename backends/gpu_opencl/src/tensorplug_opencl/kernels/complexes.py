@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.plugin import DType, KernelSpec, KernelTable, TensorType, specs
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl.kernels import calls, complex_functions, ctypes, pointwise
+from tensorplug_opencl.codegen import calls, complex_functions, ctypes, pointwise
+from tensorplug_opencl.codegen.pointwise import Input
 from tensorplug_opencl.kernels.elementwise import cast as cast_real
-from tensorplug_opencl.kernels.pointwise import Input
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug_opencl.kernels.calls import Call
+    from tensorplug_opencl.codegen.calls import Call
     from tensorplug_opencl.opened import OpenedDevice
 
 kernels = KernelTable()  # only for complex numbers, and to make or split them

@@ -8,7 +8,7 @@ import numpy as np
 
 from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import lift_constants
-from tensorplug_opencl.kernels import ctypes
+from tensorplug_opencl.codegen import ctypes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

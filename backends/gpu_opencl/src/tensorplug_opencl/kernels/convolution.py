@@ -22,14 +22,8 @@ from tensorplug.plugin import (
     specs,
 )
 from tensorplug_opencl import layouts
-from tensorplug_opencl.kernels import (
-    calls,
-    channels_last,
-    direct,
-    direct_filters,
-    implicit,
-    patched,
-)
+from tensorplug_opencl.codegen import calls
+from tensorplug_opencl.kernels import channels_last, direct, direct_filters, implicit, patched
 from tensorplug_opencl.kernels.epilogues import choose_epilogue
 from tensorplug_opencl.kernels.matrices import Matrix
 from tensorplug_opencl.kernels.products import NO_EPILOGUE
@@ -39,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tensorplug_opencl.buffers import DeviceBuffer
-    from tensorplug_opencl.kernels.calls import Call
+    from tensorplug_opencl.codegen.calls import Call
     from tensorplug_opencl.kernels.products import Epilogue
     from tensorplug_opencl.layouts import Strides
     from tensorplug_opencl.opened import OpenedDevice

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from tensorplug.plugin import DType, KernelSpec, KernelTable, TensorType, shapes, specs
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl.kernels import calls, folds
+from tensorplug_opencl.codegen import calls, folds
 from tensorplug_opencl.kernels.scans import Scan, make_scanner
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tensorplug_opencl.buffers import DeviceBuffer
-    from tensorplug_opencl.kernels.folds import Fold
+    from tensorplug_opencl.codegen.folds import Fold
     from tensorplug_opencl.opened import OpenedDevice
 
 kernels = KernelTable()

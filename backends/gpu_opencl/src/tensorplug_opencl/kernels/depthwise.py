@@ -16,14 +16,8 @@ from tensorplug.plugin import (
     specs,
 )
 from tensorplug_opencl import layouts
-from tensorplug_opencl.kernels import (
-    calls,
-    channels_last,
-    ctypes,
-    depthwise_filters,
-    products,
-    strips,
-)
+from tensorplug_opencl.codegen import calls, ctypes
+from tensorplug_opencl.kernels import channels_last, depthwise_filters, products, strips
 from tensorplug_opencl.kernels.depthwise_walks import Depthwise
 from tensorplug_opencl.kernels.epilogues import choose_epilogue
 from tensorplug_opencl.kernels.matrices import Matrix
@@ -33,7 +27,7 @@ from tensorplug_opencl.kernels.strips import RESULT, SOURCE, Lanes, Visit
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tensorplug_opencl.kernels.calls import Call
+    from tensorplug_opencl.codegen.calls import Call
     from tensorplug_opencl.opened import OpenedDevice
     from tensorplug_opencl.runtime import Launch
 

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 from tensorplug.plugin import TensorType
 from tensorplug_opencl import layouts
-from tensorplug_opencl.kernels import ctypes, direct, folds, slices, strips, templates, vectors
+from tensorplug_opencl.codegen import ctypes, folds, templates, vectors
+from tensorplug_opencl.codegen.templates import Array
+from tensorplug_opencl.kernels import direct, slices, strips
 from tensorplug_opencl.kernels.strips import Lanes
-from tensorplug_opencl.kernels.templates import Array
 
 if TYPE_CHECKING:
     from collections.abc import Callable

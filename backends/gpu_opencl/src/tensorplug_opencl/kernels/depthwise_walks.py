@@ -13,10 +13,11 @@ from tensorplug.plugin import (
     convolution_windows,
     spatial_axes,
 )
-from tensorplug_opencl.kernels import ctypes, functions, products, strips
+from tensorplug_opencl.codegen import ctypes, functions
+from tensorplug_opencl.codegen.templates import Array
+from tensorplug_opencl.kernels import products, strips
 from tensorplug_opencl.kernels.products import NO_EPILOGUE, Epilogue
 from tensorplug_opencl.kernels.strips import Lanes, Visit, Walk
-from tensorplug_opencl.kernels.templates import Array
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -8,11 +8,12 @@ import numpy as np
 
 from tensorplug.plugin import KernelTable, TensorType, specs
 from tensorplug_opencl import layouts
-from tensorplug_opencl.kernels import calls, ctypes, moving, templates
+from tensorplug_opencl.codegen import calls, ctypes, templates
+from tensorplug_opencl.kernels import moving
 
 if TYPE_CHECKING:
     from tensorplug_opencl.buffers import DeviceBuffer
-    from tensorplug_opencl.kernels.calls import Call
+    from tensorplug_opencl.codegen.calls import Call
     from tensorplug_opencl.opened import OpenedDevice
     from tensorplug_opencl.runtime import Launch
 

@@ -13,17 +13,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tensorplug.plugin import TensorType
 from tensorplug_opencl import layouts
-from tensorplug_opencl.kernels import (
-    ctypes,
-    functions,
-    moving,
-    panels,
-    products,
-    templates,
-    vectors,
-)
+from tensorplug_opencl.codegen import ctypes, functions, templates, vectors
+from tensorplug_opencl.codegen.templates import Array
+from tensorplug_opencl.kernels import moving, panels, products
 from tensorplug_opencl.kernels.strips import Lanes
-from tensorplug_opencl.kernels.templates import Array
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

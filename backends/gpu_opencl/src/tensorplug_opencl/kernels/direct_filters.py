@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tensorplug.plugin import TensorType
 from tensorplug_opencl import layouts
-from tensorplug_opencl.kernels import ctypes, direct, products, slices, templates, vectors
+from tensorplug_opencl.codegen import ctypes, templates, vectors
+from tensorplug_opencl.codegen.templates import Array
+from tensorplug_opencl.kernels import direct, products, slices
 from tensorplug_opencl.kernels.strips import Lanes
-from tensorplug_opencl.kernels.templates import Array
 
 if TYPE_CHECKING:
     from collections.abc import Callable

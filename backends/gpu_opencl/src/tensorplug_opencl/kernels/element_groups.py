@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from tensorplug.plugin import Expression, Group, KernelRefusedError, expressions, shapes
 from tensorplug_opencl import layouts
-from tensorplug_opencl.kernels import constants, ctypes, pointwise, templates, vectors
-from tensorplug_opencl.kernels.statements import Writer
-from tensorplug_opencl.kernels.templates import Array
+from tensorplug_opencl.codegen import ctypes, pointwise, templates, vectors
+from tensorplug_opencl.codegen.statements import Writer
+from tensorplug_opencl.codegen.templates import Array
+from tensorplug_opencl.kernels import constants
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

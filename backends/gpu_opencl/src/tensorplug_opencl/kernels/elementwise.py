@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.plugin import DType, KernelTable, TensorType, expressions, specs
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl.kernels import ctypes, formats, pointwise
+from tensorplug_opencl.codegen import ctypes, formats, pointwise
+from tensorplug_opencl.codegen.pointwise import Formula, Input
 from tensorplug_opencl.kernels.expressions import prepare_expression, prepare_rule
-from tensorplug_opencl.kernels.pointwise import Formula, Input
 
 if TYPE_CHECKING:
     from collections.abc import Callable

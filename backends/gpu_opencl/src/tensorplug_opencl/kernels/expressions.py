@@ -13,7 +13,8 @@ from tensorplug.plugin import (
     expressions,
     specs,
 )
-from tensorplug_opencl.kernels import calls, element_groups
+from tensorplug_opencl.codegen import calls
+from tensorplug_opencl.kernels import element_groups
 
 if TYPE_CHECKING:
     from collections.abc import Callable

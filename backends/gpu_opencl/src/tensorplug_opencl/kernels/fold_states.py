@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tensorplug_opencl.kernels import ctypes, folds
-from tensorplug_opencl.kernels.statements import Value
+from tensorplug_opencl.codegen import ctypes, folds
+from tensorplug_opencl.codegen.statements import Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from tensorplug.plugin import DType
+    from tensorplug_opencl.codegen.folds import Fold
     from tensorplug_opencl.kernels import passes
-    from tensorplug_opencl.kernels.folds import Fold
 
 
 _SIGNED: Final = {1: "char", 2: "short", 4: "int", 8: "long"}

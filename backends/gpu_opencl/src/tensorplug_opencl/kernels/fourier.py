@@ -16,12 +16,13 @@ import numpy as np
 from tensorplug.plugin import DType, TensorType
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import layouts
-from tensorplug_opencl.kernels import calls, complex_functions, ctypes, moving, templates, vectors
+from tensorplug_opencl.codegen import calls, complex_functions, ctypes, templates, vectors
+from tensorplug_opencl.kernels import moving
 from tensorplug_opencl.kernels.butterflies import factorize, write_butterfly
 
 if TYPE_CHECKING:
     from tensorplug_opencl.buffers import DeviceBuffer
-    from tensorplug_opencl.kernels.calls import Call
+    from tensorplug_opencl.codegen.calls import Call
     from tensorplug_opencl.opened import OpenedDevice
     from tensorplug_opencl.runtime import Launch, Runtime
 

@@ -18,7 +18,7 @@ from tensorplug_opencl.kernels.matrices import Matrix
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tensorplug_opencl.kernels import templates
+    from tensorplug_opencl.codegen import templates
     from tensorplug_opencl.layouts import Strides
 
 

@@ -12,11 +12,11 @@ import numpy as np
 from tensorplug.plugin import DType, KernelTable, Scalar, TensorType, rotation_sources, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import layouts
-from tensorplug_opencl.kernels import calls, ctypes, templates
+from tensorplug_opencl.codegen import calls, ctypes, templates
 
 if TYPE_CHECKING:
     from tensorplug_opencl.buffers import DeviceBuffer
-    from tensorplug_opencl.kernels.calls import Call
+    from tensorplug_opencl.codegen.calls import Call
     from tensorplug_opencl.opened import OpenedDevice
 
 kernels = KernelTable()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tensorplug.plugin import DType, TensorType
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl.kernels import ctypes, vectors
+from tensorplug_opencl.codegen import ctypes, vectors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tensorplug_opencl.kernels import templates
+from tensorplug_opencl.codegen import templates
 
 if TYPE_CHECKING:
     from tensorplug_opencl.layouts import Strides

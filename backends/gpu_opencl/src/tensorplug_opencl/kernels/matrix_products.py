@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from tensorplug.plugin import KernelRefusedError, KernelTable, Shape, TensorType, shapes, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import layouts
-from tensorplug_opencl.kernels import calls, gemm, vector_products
+from tensorplug_opencl.codegen import calls
+from tensorplug_opencl.kernels import gemm, vector_products
 from tensorplug_opencl.kernels.epilogues import choose_epilogue
 from tensorplug_opencl.kernels.gemm import NO_EPILOGUE, Epilogue, Product
 from tensorplug_opencl.kernels.matrices import Matrix
@@ -15,7 +16,7 @@ from tensorplug_opencl.kernels.matrices import Matrix
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug_opencl.kernels.calls import Call
+    from tensorplug_opencl.codegen.calls import Call
     from tensorplug_opencl.opened import OpenedDevice
     from tensorplug_opencl.runtime import Runtime
 

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from tensorplug.plugin import KernelTable, TensorType, Window, dilation_windows, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import layouts
-from tensorplug_opencl.kernels import calls, ctypes, reduction, rows, templates
+from tensorplug_opencl.codegen import calls, ctypes, templates
+from tensorplug_opencl.kernels import reduction, rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tensorplug_opencl.buffers import DeviceBuffer
-    from tensorplug_opencl.kernels.calls import Call
+    from tensorplug_opencl.codegen.calls import Call
     from tensorplug_opencl.opened import OpenedDevice
     from tensorplug_opencl.runtime import Launch, Runtime
 

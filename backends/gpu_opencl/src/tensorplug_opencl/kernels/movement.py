@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.plugin import KernelTable, Shape, TensorType, specs
-from tensorplug_opencl.kernels import calls, moving
+from tensorplug_opencl.codegen import calls
+from tensorplug_opencl.kernels import moving
 from tensorplug_opencl.layouts import broadcast_strides, permuted_strides, row_major
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import numpy as np
 
 from tensorplug.plugin import DType, Shape, TensorType, shapes
 from tensorplug_opencl import layouts
-from tensorplug_opencl.kernels import calls, ctypes, templates
+from tensorplug_opencl.codegen import calls, ctypes, templates
 from tensorplug_opencl.runtime import LIGHT_GROUP
 
 if TYPE_CHECKING:

@@ -17,14 +17,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from tensorplug_opencl.kernels import ctypes, packing, products, vectors
+from tensorplug_opencl.codegen import ctypes, vectors
+from tensorplug_opencl.kernels import packing, products
 from tensorplug_opencl.kernels.matrices import Matrix
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tensorplug.plugin import DType
-    from tensorplug_opencl.kernels import templates
+    from tensorplug_opencl.codegen import templates
     from tensorplug_opencl.kernels.products import Product
     from tensorplug_opencl.runtime import Launch, Runtime
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tensorplug.plugin import TensorType
-from tensorplug_opencl.kernels import ctypes, gemm, strips
+from tensorplug_opencl.codegen import ctypes
+from tensorplug_opencl.codegen.templates import Array
+from tensorplug_opencl.kernels import gemm, strips
 from tensorplug_opencl.kernels.matrices import Matrix
 from tensorplug_opencl.kernels.products import Product
 from tensorplug_opencl.kernels.strips import Lanes, Visit, Walk
-from tensorplug_opencl.kernels.templates import Array
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,16 +16,17 @@ from tensorplug.plugin import (
     specs,
 )
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl.kernels import calls, ctypes, reduction, strips
+from tensorplug_opencl.codegen import calls, ctypes
+from tensorplug_opencl.codegen.templates import Array
+from tensorplug_opencl.kernels import reduction, strips
 from tensorplug_opencl.kernels.strips import RESULT, SOURCE, Lanes, Visit, Walk
-from tensorplug_opencl.kernels.templates import Array
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tensorplug.plugin import DType
     from tensorplug_opencl.buffers import DeviceBuffer
-    from tensorplug_opencl.kernels.calls import Call
+    from tensorplug_opencl.codegen.calls import Call
     from tensorplug_opencl.opened import OpenedDevice
     from tensorplug_opencl.runtime import Launch, Runtime
 

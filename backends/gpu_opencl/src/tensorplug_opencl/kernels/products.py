@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tensorplug.plugin import DType, Shape, shapes
 from tensorplug_opencl import layouts
-from tensorplug_opencl.kernels import ctypes, functions, templates
+from tensorplug_opencl.codegen import ctypes, functions, templates
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

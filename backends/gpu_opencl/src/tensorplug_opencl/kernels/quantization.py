@@ -9,7 +9,7 @@ from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl.kernels import matrix_products
 
 if TYPE_CHECKING:
-    from tensorplug_opencl.kernels.calls import Call
+    from tensorplug_opencl.codegen.calls import Call
     from tensorplug_opencl.opened import OpenedDevice
 
 kernels = KernelTable()

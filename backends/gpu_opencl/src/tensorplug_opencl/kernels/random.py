@@ -9,12 +9,12 @@ import numpy as np
 from tensorplug.plugin import KernelTable, TensorType, box_muller, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import layouts
-from tensorplug_opencl.kernels import calls, ctypes, philox, templates
+from tensorplug_opencl.codegen import calls, ctypes, philox, templates
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tensorplug_opencl.kernels.calls import Call
+    from tensorplug_opencl.codegen.calls import Call
     from tensorplug_opencl.opened import OpenedDevice
 
 kernels = KernelTable()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tensorplug.plugin import DType, KernelSpec, KernelTable, TensorType, specs
-from tensorplug_opencl.kernels import calls, ranking, rows
-from tensorplug_opencl.kernels.folds import (
+from tensorplug_opencl.codegen import calls
+from tensorplug_opencl.codegen.folds import (
     all_fold,
     any_fold,
     lowest,
@@ -15,12 +15,13 @@ from tensorplug_opencl.kernels.folds import (
     product_fold,
     sum_fold,
 )
+from tensorplug_opencl.kernels import ranking, rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug_opencl.kernels.calls import Call
-    from tensorplug_opencl.kernels.folds import Fold
+    from tensorplug_opencl.codegen.calls import Call
+    from tensorplug_opencl.codegen.folds import Fold
     from tensorplug_opencl.opened import OpenedDevice
 
 __all__ = ["kernels", "lowest", "sum_fold"]

@@ -13,14 +13,15 @@ import numpy as np
 from tensorplug.plugin import KernelTable, Shape, TensorType, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import layouts
-from tensorplug_opencl.kernels import calls, ctypes, indexing, moving, templates
+from tensorplug_opencl.codegen import calls, ctypes, templates
+from tensorplug_opencl.kernels import indexing, moving
 from tensorplug_opencl.kernels.scattering import Targets, check_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tensorplug_opencl.buffers import DeviceBuffer
-    from tensorplug_opencl.kernels.calls import Call
+    from tensorplug_opencl.codegen.calls import Call
     from tensorplug_opencl.opened import OpenedDevice
     from tensorplug_opencl.runtime import Launch, Runtime
 

@@ -9,14 +9,15 @@ import numpy as np
 from tensorplug.plugin import DType, KernelTable, TensorType, bilinear_taps, nearest_pixels, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import layouts
-from tensorplug_opencl.kernels import calls, ctypes, reduction, templates
+from tensorplug_opencl.codegen import calls, ctypes, templates
+from tensorplug_opencl.kernels import reduction
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from tensorplug_opencl.kernels.calls import Call
+    from tensorplug_opencl.codegen.calls import Call
     from tensorplug_opencl.opened import OpenedDevice
     from tensorplug_opencl.runtime import Runtime
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 from tensorplug.plugin import KernelTable, TensorType, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import layouts
-from tensorplug_opencl.kernels import calls, ctypes, folds, templates
-from tensorplug_opencl.kernels.templates import Array
+from tensorplug_opencl.codegen import calls, ctypes, folds, templates
+from tensorplug_opencl.codegen.templates import Array
 
 if TYPE_CHECKING:
     from tensorplug_opencl.buffers import DeviceBuffer
-    from tensorplug_opencl.kernels.calls import Call
+    from tensorplug_opencl.codegen.calls import Call
     from tensorplug_opencl.opened import OpenedDevice
     from tensorplug_opencl.runtime import Launch
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from tensorplug_opencl.kernels import ctypes
+from tensorplug_opencl.codegen import ctypes
 
 if TYPE_CHECKING:
     from tensorplug.plugin import DType

@@ -17,10 +17,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl.kernels import ctypes, passes, templates, vectors
+from tensorplug_opencl.codegen import ctypes, templates, vectors
+from tensorplug_opencl.codegen.statements import Value, Writer
+from tensorplug_opencl.codegen.templates import Array
+from tensorplug_opencl.kernels import passes
 from tensorplug_opencl.kernels.fold_states import Folded
-from tensorplug_opencl.kernels.statements import Value, Writer
-from tensorplug_opencl.kernels.templates import Array
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

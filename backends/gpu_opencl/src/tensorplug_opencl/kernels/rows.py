@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from tensorplug.plugin import DType, Shape, TensorType, shapes
 from tensorplug_opencl import layouts
-from tensorplug_opencl.kernels import calls, ctypes, rowwise, vectors
+from tensorplug_opencl.codegen import calls, ctypes, vectors
+from tensorplug_opencl.kernels import rowwise
 from tensorplug_opencl.kernels.rowwise import Form, Recipe
 from tensorplug_opencl.layouts import Layout
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tensorplug_opencl.buffers import DeviceBuffer
-    from tensorplug_opencl.kernels.folds import Fold
+    from tensorplug_opencl.codegen.folds import Fold
     from tensorplug_opencl.runtime import Launch, Runtime
 
 

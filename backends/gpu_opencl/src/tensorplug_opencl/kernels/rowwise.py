@@ -16,13 +16,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from tensorplug_opencl.kernels import templates, vectors
-from tensorplug_opencl.kernels.templates import Array
+from tensorplug_opencl.codegen import templates, vectors
+from tensorplug_opencl.codegen.templates import Array
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tensorplug_opencl.kernels.folds import Fold
+    from tensorplug_opencl.codegen.folds import Fold
 
 
 SIDEWAYS: Final = ("columns", "tiles")  # forms that take rows side by side

@@ -14,14 +14,15 @@ import numpy as np
 
 from tensorplug.plugin import DType, TensorType
 from tensorplug_opencl import layouts
-from tensorplug_opencl.kernels import calls, ctypes, rows, templates, vectors
-from tensorplug_opencl.kernels.templates import Array
+from tensorplug_opencl.codegen import calls, ctypes, templates, vectors
+from tensorplug_opencl.codegen.templates import Array
+from tensorplug_opencl.kernels import rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tensorplug_opencl.buffers import DeviceBuffer
-    from tensorplug_opencl.kernels.folds import Fold
+    from tensorplug_opencl.codegen.folds import Fold
     from tensorplug_opencl.runtime import Launch, Runtime
 
 

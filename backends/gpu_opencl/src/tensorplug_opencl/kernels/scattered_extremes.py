@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Final
 from tensorplug.plugin import DType, KernelRefusedError, KernelTable, TensorType, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import layouts
-from tensorplug_opencl.kernels import calls, ctypes, indexing, templates
+from tensorplug_opencl.codegen import calls, ctypes, templates
+from tensorplug_opencl.kernels import indexing
 from tensorplug_opencl.kernels.scattering import Targets
 
 if TYPE_CHECKING:
     from tensorplug_opencl.buffers import DeviceBuffer
-    from tensorplug_opencl.kernels.calls import Call
+    from tensorplug_opencl.codegen.calls import Call
     from tensorplug_opencl.opened import OpenedDevice
     from tensorplug_opencl.runtime import Launch, Runtime
 

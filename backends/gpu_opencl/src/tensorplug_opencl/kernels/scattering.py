@@ -24,18 +24,12 @@ from tensorplug.plugin import (
 )
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import layouts
-from tensorplug_opencl.kernels import (
-    calls,
-    ctypes,
-    indexing,
-    merging,
-    reduction,
-    templates,
-)
+from tensorplug_opencl.codegen import calls, ctypes, templates
+from tensorplug_opencl.kernels import indexing, merging, reduction
 
 if TYPE_CHECKING:
     from tensorplug_opencl.buffers import DeviceBuffer
-    from tensorplug_opencl.kernels.calls import Call
+    from tensorplug_opencl.codegen.calls import Call
     from tensorplug_opencl.opened import OpenedDevice
     from tensorplug_opencl.runtime import Launch, Runtime
 

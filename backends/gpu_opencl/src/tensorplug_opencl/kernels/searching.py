@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from tensorplug.plugin import KernelTable, TensorType, specs
 from tensorplug_opencl import layouts
-from tensorplug_opencl.kernels import calls, ctypes, templates
-from tensorplug_opencl.kernels.templates import Array
+from tensorplug_opencl.codegen import calls, ctypes, templates
+from tensorplug_opencl.codegen.templates import Array
 
 if TYPE_CHECKING:
-    from tensorplug_opencl.kernels.calls import Call
+    from tensorplug_opencl.codegen.calls import Call
     from tensorplug_opencl.opened import OpenedDevice
 
 kernels = KernelTable()

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING
 from tensorplug.plugin import KernelTable, TensorType, shapes, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import layouts
-from tensorplug_opencl.kernels import calls, ctypes, pointwise, scattering, templates
-from tensorplug_opencl.kernels.pointwise import Formula
-from tensorplug_opencl.kernels.templates import Array
+from tensorplug_opencl.codegen import calls, ctypes, pointwise, templates
+from tensorplug_opencl.codegen.pointwise import Formula
+from tensorplug_opencl.codegen.templates import Array
+from tensorplug_opencl.kernels import scattering
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tensorplug_opencl.buffers import DeviceBuffer
-    from tensorplug_opencl.kernels.calls import Call
+    from tensorplug_opencl.codegen.calls import Call
     from tensorplug_opencl.opened import OpenedDevice
 
 kernels = KernelTable()

@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug.plugin import DType, KernelTable, TensorType, specs
 from tensorplug_opencl import layouts
-from tensorplug_opencl.kernels import calls, ctypes, merging, moving, selection
-from tensorplug_opencl.kernels.templates import Array
+from tensorplug_opencl.codegen import calls, ctypes
+from tensorplug_opencl.codegen.templates import Array
+from tensorplug_opencl.kernels import merging, moving, selection
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tensorplug_opencl.buffers import DeviceBuffer
-    from tensorplug_opencl.kernels.calls import Call
+    from tensorplug_opencl.codegen.calls import Call
     from tensorplug_opencl.opened import OpenedDevice
     from tensorplug_opencl.runtime import Launch, Runtime
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tensorplug.plugin import KernelRefusedError, KernelTable, TensorType, specs
-from tensorplug_opencl.kernels import bitcasting, calls, complex_functions, ctypes, fourier
+from tensorplug_opencl.codegen import calls, complex_functions, ctypes
+from tensorplug_opencl.kernels import bitcasting, fourier
 
 if TYPE_CHECKING:
     from tensorplug_opencl.buffers import DeviceBuffer
-    from tensorplug_opencl.kernels.calls import Call
+    from tensorplug_opencl.codegen.calls import Call
     from tensorplug_opencl.opened import OpenedDevice
 
 kernels = KernelTable()

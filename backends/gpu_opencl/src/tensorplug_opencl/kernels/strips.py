@@ -11,13 +11,13 @@ from math import gcd, prod
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from tensorplug_opencl import layouts
-from tensorplug_opencl.kernels import templates, vectors
+from tensorplug_opencl.codegen import templates, vectors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from tensorplug.plugin import Windows
-    from tensorplug_opencl.kernels.templates import Array
+    from tensorplug_opencl.codegen.templates import Array
     from tensorplug_opencl.runtime import Launch, Runtime
 
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from tensorplug_opencl.kernels import ctypes, products
+from tensorplug_opencl.codegen import ctypes
+from tensorplug_opencl.kernels import products
 
 if TYPE_CHECKING:
     from tensorplug.plugin import DType
-    from tensorplug_opencl.kernels import templates
+    from tensorplug_opencl.codegen import templates
     from tensorplug_opencl.kernels.gathers import Operand
     from tensorplug_opencl.kernels.products import Product
     from tensorplug_opencl.runtime import Launch, Runtime

@@ -18,7 +18,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
-from tensorplug_opencl.kernels import calls, ctypes, products, slices, vectors
+from tensorplug_opencl.codegen import calls, ctypes, vectors
+from tensorplug_opencl.kernels import products, slices
 from tensorplug_opencl.kernels.matrices import Matrix
 
 if TYPE_CHECKING:

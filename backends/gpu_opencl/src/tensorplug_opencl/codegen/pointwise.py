@@ -8,8 +8,8 @@ import numpy as np
 
 from tensorplug.plugin import shapes
 from tensorplug_opencl import layouts
-from tensorplug_opencl.kernels import calls, ctypes, functions, templates
-from tensorplug_opencl.kernels.templates import Operand, Routine
+from tensorplug_opencl.codegen import calls, ctypes, functions, templates
+from tensorplug_opencl.codegen.templates import Operand, Routine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

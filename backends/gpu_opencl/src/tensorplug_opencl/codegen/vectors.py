@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tensorplug_opencl.kernels import ctypes
+from tensorplug_opencl.codegen import ctypes
 
 if TYPE_CHECKING:
     from tensorplug_opencl.runtime import Runtime

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import numpy as np
 
 from tensorplug.plugin import DType, KernelRefusedError, Scalar, TensorType
-from tensorplug_opencl.kernels import templates
+from tensorplug_opencl.codegen import templates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from tensorplug_opencl.buffers import DeviceBuffer
-    from tensorplug_opencl.kernels.templates import Array, Index
+    from tensorplug_opencl.codegen.templates import Array, Index
     from tensorplug_opencl.runtime import Launch, Runtime
 
     Call = Callable[..., DeviceBuffer]

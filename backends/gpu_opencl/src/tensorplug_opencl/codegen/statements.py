@@ -19,7 +19,7 @@ import numpy as np
 
 from tensorplug.plugin import Expression, KernelRefusedError, elementary, expressions
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl.kernels import ctypes, formats
+from tensorplug_opencl.codegen import ctypes, formats
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -11,7 +11,7 @@ from typing import Final
 
 from tensorplug.plugin import box_muller, philox
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl.kernels import ctypes
+from tensorplug_opencl.codegen import ctypes
 
 # Products of 64 bits: GPUs have an instruction for both halves of a product of two words, and PoCL
 # takes four times as long with mul_hi.

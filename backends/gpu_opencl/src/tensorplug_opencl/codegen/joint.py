@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tensorplug_opencl import layouts
-from tensorplug_opencl.kernels import ctypes, functions, pointwise
-from tensorplug_opencl.kernels.pointwise import Input, Read
+from tensorplug_opencl.codegen import ctypes, functions, pointwise
+from tensorplug_opencl.codegen.pointwise import Input, Read
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from tensorplug.plugin import DType, TensorType
-    from tensorplug_opencl.kernels.pointwise import Constant
+    from tensorplug_opencl.codegen.pointwise import Constant
     from tensorplug_opencl.runtime import Launch, Runtime
 
 

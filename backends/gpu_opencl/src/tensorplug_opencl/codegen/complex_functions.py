@@ -13,7 +13,7 @@ from typing import Final
 
 from tensorplug.plugin import DType
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl.kernels import ctypes
+from tensorplug_opencl.codegen import ctypes
 
 # For each real type: the bound from which exp overflows; the number subtracted from the exponent
 # there, and its exponential; powers of two whose squares neither overflow nor vanish, the second

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from tensorplug_opencl.kernels import ctypes
+from tensorplug_opencl.codegen import ctypes
 
 if TYPE_CHECKING:
     from tensorplug.plugin import DType
