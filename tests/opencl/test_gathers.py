@@ -7,7 +7,7 @@ import pytest
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import TensorType
-from tensorplug_opencl import layouts
+from tensorplug_opencl.codegen import layouts
 from tensorplug_opencl.kernels import (
     gathers,
     gemm,

@@ -14,7 +14,7 @@ from tensorplug.contract.spec import TensorType
 from tensorplug.errors import KernelRefusedError
 from tensorplug.ops.matrix_products import BATCH_MAT_MUL
 from tensorplug.ops.nn import fused
-from tensorplug_opencl import layouts
+from tensorplug_opencl.codegen import layouts
 from tensorplug_opencl.kernels import gemm, panels, tiled_products
 from tensorplug_opencl.kernels.gemm import Epilogue, Product
 from tensorplug_opencl.kernels.matrices import Matrix

@@ -7,8 +7,8 @@ from numpy.lib.stride_tricks import as_strided
 from tensorplug.dispatch.context import use_context
 from tensorplug.errors import KernelRefusedError
 from tensorplug.ops import creation, matrix_products, movement, reduction
-from tensorplug_opencl import layouts
-from tensorplug_opencl.layouts import Layout
+from tensorplug_opencl.codegen import layouts
+from tensorplug_opencl.codegen.layouts import Layout
 
 
 @pytest.mark.parametrize("shape", [(), (3,), (2, 3), (4, 1, 5), (2, 3, 4, 5)])

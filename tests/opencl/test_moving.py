@@ -12,8 +12,8 @@ from tensorplug.dispatch.context import use_context
 from tensorplug.errors import KernelRefusedError
 from tensorplug.ops import arrangement, creation, diagonals, movement
 from tensorplug.ops.indexing import setting, slicing
+from tensorplug_opencl.codegen.layouts import row_major
 from tensorplug_opencl.kernels import moving
-from tensorplug_opencl.layouts import row_major
 
 
 def numbers(shape, dtype="int32", seed=1):
@@ -101,7 +101,7 @@ def test_any_strides(backend, shape, strides, start):
 
 @pytest.mark.usefixtures("runtime")
 def test_indices_of_64_bits(backend, monkeypatch):
-    monkeypatch.setattr("tensorplug_opencl.layouts.NARROW_LIMIT", 10)
+    monkeypatch.setattr("tensorplug_opencl.codegen.layouts.NARROW_LIMIT", 10)
     x = numbers((40, 30))
     np.testing.assert_array_equal(moved(backend, (30, 40), (1, 30), x), x.T)
     np.testing.assert_array_equal(moved(backend, (40, 30), (-30, 1), x, 39 * 30), x[::-1])

@@ -16,8 +16,7 @@ from tensorplug.ops.random import random as ops
 from tensorplug.testing import isolated_engine
 from tensorplug_conformance.oracle import random as oracle
 from tensorplug_cpu.numerics import variates
-from tensorplug_opencl import layouts
-from tensorplug_opencl.codegen import philox, templates
+from tensorplug_opencl.codegen import layouts, philox, templates
 
 KEY = np.array([0xA4093822, 0x299F31D0, 0x13198A2E, 0x03707344], np.uint32)
 FLOATS = ["float16", "float32", "float64"]

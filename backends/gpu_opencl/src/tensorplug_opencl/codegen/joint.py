@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug_opencl import layouts
-from tensorplug_opencl.codegen import ctypes, functions, pointwise
+from tensorplug_opencl.codegen import ctypes, functions, layouts, pointwise
 from tensorplug_opencl.codegen.pointwise import Input, Read
 
 if TYPE_CHECKING:

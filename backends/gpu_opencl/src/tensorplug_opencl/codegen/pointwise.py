@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from tensorplug.plugin import shapes
-from tensorplug_opencl import layouts
-from tensorplug_opencl.codegen import calls, ctypes, functions, templates
+from tensorplug_opencl.codegen import calls, ctypes, functions, layouts, templates
 from tensorplug_opencl.codegen.templates import Operand, Routine
 
 if TYPE_CHECKING:

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from tensorplug.plugin import KernelTable, Shape, TensorType, match_ranks, specs
 from tensorplug_opencl.codegen import calls
+from tensorplug_opencl.codegen.layouts import row_major
 from tensorplug_opencl.kernels import moving
-from tensorplug_opencl.layouts import row_major
 
 if TYPE_CHECKING:
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.codegen.calls import Call
-    from tensorplug_opencl.layouts import Strides
+    from tensorplug_opencl.codegen.layouts import Strides
     from tensorplug_opencl.opened import OpenedDevice
     from tensorplug_opencl.runtime import Launch, Runtime
 

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from tensorplug.plugin import DType, KernelTable, TensorType, specs
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl import layouts
-from tensorplug_opencl.codegen import calls
+from tensorplug_opencl.codegen import calls, layouts
 from tensorplug_opencl.codegen.templates import Array
 from tensorplug_opencl.kernels import moving
 

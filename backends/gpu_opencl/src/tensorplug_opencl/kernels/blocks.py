@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from tensorplug_opencl import layouts
-from tensorplug_opencl.codegen import calls, ctypes, templates, vectors
+from tensorplug_opencl.codegen import calls, ctypes, layouts, templates, vectors
 from tensorplug_opencl.codegen.templates import Array
 from tensorplug_opencl.kernels import networks
 

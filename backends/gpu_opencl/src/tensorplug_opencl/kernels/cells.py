@@ -14,8 +14,8 @@ from tensorplug.plugin import (
     split_spatial_axes,
 )
 from tensorplug_opencl.codegen import calls
+from tensorplug_opencl.codegen.layouts import permuted_strides, row_major
 from tensorplug_opencl.kernels import moving
-from tensorplug_opencl.layouts import permuted_strides, row_major
 
 if TYPE_CHECKING:
     from tensorplug_opencl.buffers import DeviceBuffer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.plugin import TensorType
-from tensorplug_opencl import layouts
+from tensorplug_opencl.codegen import layouts
 from tensorplug_opencl.kernels import moving
 
 if TYPE_CHECKING:

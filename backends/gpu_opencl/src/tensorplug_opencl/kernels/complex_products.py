@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tensorplug.plugin import KernelTable, TensorType, specs
-from tensorplug_opencl import layouts
-from tensorplug_opencl.codegen import calls, complex_functions, templates
+from tensorplug_opencl.codegen import calls, complex_functions, layouts, templates
 from tensorplug_opencl.kernels import matrix_products, moving, pairs, rows
 
 if TYPE_CHECKING:

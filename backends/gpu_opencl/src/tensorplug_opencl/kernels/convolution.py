@@ -21,8 +21,7 @@ from tensorplug.plugin import (
     channel_axis,
     specs,
 )
-from tensorplug_opencl import layouts
-from tensorplug_opencl.codegen import calls
+from tensorplug_opencl.codegen import calls, layouts
 from tensorplug_opencl.kernels import channels_last, direct, direct_filters, implicit, patched
 from tensorplug_opencl.kernels.epilogues import choose_epilogue
 from tensorplug_opencl.kernels.matrices import Matrix
@@ -34,8 +33,8 @@ if TYPE_CHECKING:
 
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.codegen.calls import Call
+    from tensorplug_opencl.codegen.layouts import Strides
     from tensorplug_opencl.kernels.products import Epilogue
-    from tensorplug_opencl.layouts import Strides
     from tensorplug_opencl.opened import OpenedDevice
 
     Copy = Callable[[DeviceBuffer], DeviceBuffer]

@@ -8,8 +8,7 @@ import numpy as np
 
 from tensorplug.plugin import KernelRefusedError, KernelTable, Scalar, TensorType, specs
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl import layouts
-from tensorplug_opencl.codegen import calls, ctypes, templates
+from tensorplug_opencl.codegen import calls, ctypes, layouts, templates
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,8 +15,7 @@ from tensorplug.plugin import (
     TensorType,
     specs,
 )
-from tensorplug_opencl import layouts
-from tensorplug_opencl.codegen import calls, ctypes
+from tensorplug_opencl.codegen import calls, ctypes, layouts
 from tensorplug_opencl.kernels import channels_last, depthwise_filters, products, strips
 from tensorplug_opencl.kernels.depthwise_walks import Depthwise
 from tensorplug_opencl.kernels.epilogues import choose_epilogue

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tensorplug.plugin import TensorType
-from tensorplug_opencl import layouts
-from tensorplug_opencl.codegen import ctypes, folds, templates, vectors
+from tensorplug_opencl.codegen import ctypes, folds, layouts, templates, vectors
 from tensorplug_opencl.codegen.templates import Array
 from tensorplug_opencl.kernels import direct, slices, strips
 from tensorplug_opencl.kernels.strips import Lanes

@@ -12,8 +12,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tensorplug.plugin import TensorType
-from tensorplug_opencl import layouts
-from tensorplug_opencl.codegen import ctypes, functions, templates, vectors
+from tensorplug_opencl.codegen import ctypes, functions, layouts, templates, vectors
 from tensorplug_opencl.codegen.templates import Array
 from tensorplug_opencl.kernels import moving, panels, products
 from tensorplug_opencl.kernels.strips import Lanes

@@ -10,8 +10,7 @@ from math import prod
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tensorplug.plugin import TensorType
-from tensorplug_opencl import layouts
-from tensorplug_opencl.codegen import ctypes, templates, vectors
+from tensorplug_opencl.codegen import ctypes, layouts, templates, vectors
 from tensorplug_opencl.codegen.templates import Array
 from tensorplug_opencl.kernels import direct, products, slices
 from tensorplug_opencl.kernels.strips import Lanes

@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from tensorplug.plugin import Expression, Group, KernelRefusedError, expressions, shapes
-from tensorplug_opencl import layouts
-from tensorplug_opencl.codegen import ctypes, pointwise, templates, vectors
+from tensorplug_opencl.codegen import ctypes, layouts, pointwise, templates, vectors
 from tensorplug_opencl.codegen.statements import Writer
 from tensorplug_opencl.codegen.templates import Array
 from tensorplug_opencl.kernels import constants

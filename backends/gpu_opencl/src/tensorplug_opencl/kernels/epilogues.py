@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tensorplug.plugin import DType, Shape, TensorType, channel_broadcast_shape
-from tensorplug_opencl import layouts
-from tensorplug_opencl.codegen import ctypes
+from tensorplug_opencl.codegen import ctypes, layouts
 from tensorplug_opencl.kernels.products import Epilogue
 
 if TYPE_CHECKING:

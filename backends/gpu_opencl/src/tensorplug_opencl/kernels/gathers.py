@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from tensorplug_opencl.codegen import templates
-    from tensorplug_opencl.layouts import Strides
+    from tensorplug_opencl.codegen.layouts import Strides
 
 
 NEIGHBOURS: Final = 16  # work-items whose reads are combined if they are of the same lines

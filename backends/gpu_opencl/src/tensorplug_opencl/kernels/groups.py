@@ -21,8 +21,7 @@ from tensorplug.plugin import (
     expressions,
     shapes,
 )
-from tensorplug_opencl import layouts
-from tensorplug_opencl.codegen import calls
+from tensorplug_opencl.codegen import calls, layouts
 from tensorplug_opencl.kernels import constants, element_groups, passes, rows
 from tensorplug_opencl.kernels.element_groups import check_arguments, choose_width, strides_of
 from tensorplug_opencl.kernels.fold_states import FOLDS

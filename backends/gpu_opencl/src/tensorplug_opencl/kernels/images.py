@@ -11,8 +11,7 @@ import numpy as np
 
 from tensorplug.plugin import DType, KernelTable, Scalar, TensorType, rotation_sources, specs
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl import layouts
-from tensorplug_opencl.codegen import calls, ctypes, templates
+from tensorplug_opencl.codegen import calls, ctypes, layouts, templates
 
 if TYPE_CHECKING:
     from tensorplug_opencl.buffers import DeviceBuffer

@@ -16,8 +16,7 @@ import itertools
 from math import gcd, prod
 from typing import TYPE_CHECKING, NamedTuple
 
-from tensorplug_opencl import layouts
-from tensorplug_opencl.codegen import calls
+from tensorplug_opencl.codegen import calls, layouts
 from tensorplug_opencl.kernels import gemm
 from tensorplug_opencl.kernels.gathers import Bound, Digit, gather
 from tensorplug_opencl.kernels.matrices import Matrix

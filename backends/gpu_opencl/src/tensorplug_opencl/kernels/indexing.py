@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tensorplug.plugin import DType, KernelTable, Scalar, Shape, TensorType, shapes, specs
-from tensorplug_opencl import layouts
-from tensorplug_opencl.codegen import calls, ctypes, templates
+from tensorplug_opencl.codegen import calls, ctypes, layouts, templates
 from tensorplug_opencl.kernels import moving
 
 if TYPE_CHECKING:

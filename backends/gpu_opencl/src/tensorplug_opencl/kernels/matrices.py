@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tensorplug_opencl.codegen import templates
 
 if TYPE_CHECKING:
-    from tensorplug_opencl.layouts import Strides
+    from tensorplug_opencl.codegen.layouts import Strides
 
 
 class Matrix(NamedTuple):

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug.plugin import KernelRefusedError, KernelTable, Shape, TensorType, shapes, specs
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl import layouts
-from tensorplug_opencl.codegen import calls
+from tensorplug_opencl.codegen import calls, layouts
 from tensorplug_opencl.kernels import gemm, vector_products
 from tensorplug_opencl.kernels.epilogues import choose_epilogue
 from tensorplug_opencl.kernels.gemm import NO_EPILOGUE, Epilogue, Product

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from tensorplug.plugin import DType, TensorType
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl import layouts
-from tensorplug_opencl.codegen import calls, ctypes, templates, vectors
+from tensorplug_opencl.codegen import calls, ctypes, layouts, templates, vectors
 from tensorplug_opencl.codegen.templates import Array
 from tensorplug_opencl.kernels import blocks, networks
 from tensorplug_opencl.kernels.keys import Keys

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tensorplug.plugin import KernelTable, TensorType, Window, dilation_windows, specs
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl import layouts
-from tensorplug_opencl.codegen import calls, ctypes, templates
+from tensorplug_opencl.codegen import calls, ctypes, layouts, templates
 from tensorplug_opencl.kernels import reduction, rows
 
 if TYPE_CHECKING:

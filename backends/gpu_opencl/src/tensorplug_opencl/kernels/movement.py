@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug.plugin import KernelTable, Shape, TensorType, specs
 from tensorplug_opencl.codegen import calls
+from tensorplug_opencl.codegen.layouts import broadcast_strides, permuted_strides, row_major
 from tensorplug_opencl.kernels import moving
-from tensorplug_opencl.layouts import broadcast_strides, permuted_strides, row_major
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tensorplug_opencl.buffers import DeviceBuffer
-    from tensorplug_opencl.layouts import Strides
+    from tensorplug_opencl.codegen.layouts import Strides
     from tensorplug_opencl.opened import OpenedDevice
 
 kernels = KernelTable()

@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from tensorplug.plugin import DType, Shape, TensorType, shapes
-from tensorplug_opencl import layouts
-from tensorplug_opencl.codegen import calls, ctypes, templates
+from tensorplug_opencl.codegen import calls, ctypes, layouts, templates
 from tensorplug_opencl.runtime import LIGHT_GROUP
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tensorplug_opencl.buffers import DeviceBuffer
-    from tensorplug_opencl.layouts import Layout, Strides
+    from tensorplug_opencl.codegen.layouts import Layout, Strides
     from tensorplug_opencl.runtime import Launch, Runtime
 
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tensorplug.plugin import DType, Shape, shapes
-from tensorplug_opencl import layouts
-from tensorplug_opencl.codegen import ctypes, functions, templates
+from tensorplug_opencl.codegen import ctypes, functions, layouts, templates
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

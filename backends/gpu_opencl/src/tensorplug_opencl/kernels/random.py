@@ -8,8 +8,7 @@ import numpy as np
 
 from tensorplug.plugin import KernelTable, TensorType, box_muller, specs
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl import layouts
-from tensorplug_opencl.codegen import calls, ctypes, philox, templates
+from tensorplug_opencl.codegen import calls, ctypes, layouts, philox, templates
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

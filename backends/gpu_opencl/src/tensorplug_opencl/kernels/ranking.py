@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.plugin import DType, TensorType
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl import layouts
-from tensorplug_opencl.codegen import calls, ctypes, folds, templates, vectors
+from tensorplug_opencl.codegen import calls, ctypes, folds, layouts, templates, vectors
 from tensorplug_opencl.kernels import rows
 
 if TYPE_CHECKING:

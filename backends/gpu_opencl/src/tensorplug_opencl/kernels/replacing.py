@@ -12,8 +12,7 @@ import numpy as np
 
 from tensorplug.plugin import KernelTable, Shape, TensorType, specs
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl import layouts
-from tensorplug_opencl.codegen import calls, ctypes, templates
+from tensorplug_opencl.codegen import calls, ctypes, layouts, templates
 from tensorplug_opencl.kernels import indexing, moving
 from tensorplug_opencl.kernels.scattering import Targets, check_number
 

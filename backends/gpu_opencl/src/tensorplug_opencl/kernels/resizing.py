@@ -8,8 +8,7 @@ import numpy as np
 
 from tensorplug.plugin import DType, KernelTable, TensorType, bilinear_taps, nearest_pixels, specs
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl import layouts
-from tensorplug_opencl.codegen import calls, ctypes, templates
+from tensorplug_opencl.codegen import calls, ctypes, layouts, templates
 from tensorplug_opencl.kernels import reduction
 
 if TYPE_CHECKING:

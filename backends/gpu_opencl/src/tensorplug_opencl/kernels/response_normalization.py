@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.plugin import KernelTable, TensorType, specs
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl import layouts
-from tensorplug_opencl.codegen import calls, ctypes, folds, templates
+from tensorplug_opencl.codegen import calls, ctypes, folds, layouts, templates
 from tensorplug_opencl.codegen.templates import Array
 
 if TYPE_CHECKING:

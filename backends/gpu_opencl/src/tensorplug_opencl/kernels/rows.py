@@ -11,11 +11,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from tensorplug.plugin import DType, Shape, TensorType, shapes
-from tensorplug_opencl import layouts
-from tensorplug_opencl.codegen import calls, ctypes, vectors
+from tensorplug_opencl.codegen import calls, ctypes, layouts, vectors
+from tensorplug_opencl.codegen.layouts import Layout
 from tensorplug_opencl.kernels import rowwise
 from tensorplug_opencl.kernels.rowwise import Form, Recipe
-from tensorplug_opencl.layouts import Layout
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from tensorplug.plugin import DType, TensorType
-from tensorplug_opencl import layouts
-from tensorplug_opencl.codegen import calls, ctypes, templates, vectors
+from tensorplug_opencl.codegen import calls, ctypes, layouts, templates, vectors
 from tensorplug_opencl.codegen.templates import Array
 from tensorplug_opencl.kernels import rows
 

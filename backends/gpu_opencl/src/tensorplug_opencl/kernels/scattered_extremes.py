@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from tensorplug.plugin import DType, KernelRefusedError, KernelTable, TensorType, specs
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl import layouts
-from tensorplug_opencl.codegen import calls, ctypes, templates
+from tensorplug_opencl.codegen import calls, ctypes, layouts, templates
 from tensorplug_opencl.kernels import indexing
 from tensorplug_opencl.kernels.scattering import Targets
 

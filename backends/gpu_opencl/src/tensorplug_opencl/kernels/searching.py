@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Literal
 
 from tensorplug.plugin import KernelTable, TensorType, specs
-from tensorplug_opencl import layouts
-from tensorplug_opencl.codegen import calls, ctypes, templates
+from tensorplug_opencl.codegen import calls, ctypes, layouts, templates
 from tensorplug_opencl.codegen.templates import Array
 
 if TYPE_CHECKING:

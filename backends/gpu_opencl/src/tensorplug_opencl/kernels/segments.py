@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from tensorplug.plugin import KernelTable, TensorType, shapes, specs
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl import layouts
-from tensorplug_opencl.codegen import calls, ctypes, pointwise, templates
+from tensorplug_opencl.codegen import calls, ctypes, layouts, pointwise, templates
 from tensorplug_opencl.codegen.pointwise import Formula
 from tensorplug_opencl.codegen.templates import Array
 from tensorplug_opencl.kernels import scattering

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tensorplug.plugin import DType, KernelRefusedError, TensorType
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl import layouts
-from tensorplug_opencl.codegen import ctypes, templates, vectors
+from tensorplug_opencl.codegen import ctypes, layouts, templates, vectors
 from tensorplug_opencl.codegen.templates import Array
 from tensorplug_opencl.kernels import blocks, networks, rows
 from tensorplug_opencl.kernels.keys import Keys

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug.plugin import KernelTable, Selection, Shape, TensorType, selection, specs
 from tensorplug_opencl.codegen import calls
+from tensorplug_opencl.codegen.layouts import broadcast_strides, row_major
 from tensorplug_opencl.kernels import moving
-from tensorplug_opencl.layouts import broadcast_strides, row_major
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.codegen.calls import Call
-    from tensorplug_opencl.layouts import Strides
+    from tensorplug_opencl.codegen.layouts import Strides
     from tensorplug_opencl.opened import OpenedDevice
 
 kernels = KernelTable()

@@ -14,13 +14,13 @@ from tensorplug.plugin import (
     convolution_windows,
     spatial_axes,
 )
-from tensorplug_opencl import layouts
+from tensorplug_opencl.codegen import layouts
 from tensorplug_opencl.kernels import channels_last
 from tensorplug_opencl.kernels.gathers import Digit, gather
 
 if TYPE_CHECKING:
+    from tensorplug_opencl.codegen.layouts import Strides
     from tensorplug_opencl.kernels.gathers import Operand
-    from tensorplug_opencl.layouts import Strides
     from tensorplug_opencl.opened import OpenedDevice
     from tensorplug_opencl.runtime import Runtime
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.plugin import DType, KernelTable, TensorType, specs
-from tensorplug_opencl import layouts
-from tensorplug_opencl.codegen import calls, ctypes
+from tensorplug_opencl.codegen import calls, ctypes, layouts
 from tensorplug_opencl.codegen.templates import Array
 from tensorplug_opencl.kernels import merging, moving, selection
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 from math import gcd, prod
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from tensorplug_opencl import layouts
-from tensorplug_opencl.codegen import templates, vectors
+from tensorplug_opencl.codegen import layouts, templates, vectors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
