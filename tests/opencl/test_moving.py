@@ -13,7 +13,7 @@ from tensorplug.errors import KernelRefusedError
 from tensorplug.ops import arrangement, creation, diagonals, movement
 from tensorplug.ops.indexing import setting, slicing
 from tensorplug_opencl.codegen.layouts import row_major
-from tensorplug_opencl.kernels import moving
+from tensorplug_opencl.movement import moving
 
 
 def numbers(shape, dtype="int32", seed=1):

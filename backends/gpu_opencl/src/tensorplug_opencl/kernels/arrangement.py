@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tensorplug.plugin import KernelTable, Shape, TensorType, match_ranks, specs
 from tensorplug_opencl.codegen import calls
 from tensorplug_opencl.codegen.layouts import row_major
-from tensorplug_opencl.kernels import moving
+from tensorplug_opencl.movement import moving
 
 if TYPE_CHECKING:
     from tensorplug_opencl.buffers import DeviceBuffer

@@ -8,7 +8,7 @@ from tensorplug.plugin import DType, KernelTable, TensorType, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl.codegen import calls, layouts
 from tensorplug_opencl.codegen.templates import Array
-from tensorplug_opencl.kernels import moving
+from tensorplug_opencl.movement import moving
 
 if TYPE_CHECKING:
     from tensorplug_opencl.buffers import DeviceBuffer

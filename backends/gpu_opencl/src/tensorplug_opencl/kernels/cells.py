@@ -15,7 +15,7 @@ from tensorplug.plugin import (
 )
 from tensorplug_opencl.codegen import calls
 from tensorplug_opencl.codegen.layouts import permuted_strides, row_major
-from tensorplug_opencl.kernels import moving
+from tensorplug_opencl.movement import moving
 
 if TYPE_CHECKING:
     from tensorplug_opencl.buffers import DeviceBuffer

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from tensorplug.plugin import KernelTable, TensorType, specs
 from tensorplug_opencl.codegen import calls, complex_functions, layouts, templates
-from tensorplug_opencl.kernels import matrix_products, moving, pairs, rows
+from tensorplug_opencl.kernels import matrix_products, pairs, rows
+from tensorplug_opencl.movement import moving
 
 if TYPE_CHECKING:
     from tensorplug_opencl.buffers import DeviceBuffer

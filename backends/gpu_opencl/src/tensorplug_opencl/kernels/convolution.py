@@ -22,11 +22,12 @@ from tensorplug.plugin import (
     specs,
 )
 from tensorplug_opencl.codegen import calls, layouts
-from tensorplug_opencl.kernels import channels_last, direct, direct_filters, implicit, patched
+from tensorplug_opencl.kernels import direct, direct_filters, implicit, patched
 from tensorplug_opencl.kernels.epilogues import choose_epilogue
 from tensorplug_opencl.kernels.matrices import Matrix
 from tensorplug_opencl.kernels.products import NO_EPILOGUE
 from tensorplug_opencl.kernels.sliding import Convolution
+from tensorplug_opencl.movement import channels_last
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -16,12 +16,13 @@ from tensorplug.plugin import (
     specs,
 )
 from tensorplug_opencl.codegen import calls, ctypes, layouts
-from tensorplug_opencl.kernels import channels_last, depthwise_filters, products, strips
+from tensorplug_opencl.kernels import depthwise_filters, products, strips
 from tensorplug_opencl.kernels.depthwise_walks import Depthwise
 from tensorplug_opencl.kernels.epilogues import choose_epilogue
 from tensorplug_opencl.kernels.matrices import Matrix
 from tensorplug_opencl.kernels.products import NO_EPILOGUE, Epilogue
 from tensorplug_opencl.kernels.strips import RESULT, SOURCE, Lanes, Visit
+from tensorplug_opencl.movement import channels_last
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -8,7 +8,7 @@ import numpy as np
 
 from tensorplug.plugin import KernelTable, TensorType, specs
 from tensorplug_opencl.codegen import calls, ctypes, layouts, templates
-from tensorplug_opencl.kernels import moving
+from tensorplug_opencl.movement import moving
 
 if TYPE_CHECKING:
     from tensorplug_opencl.buffers import DeviceBuffer

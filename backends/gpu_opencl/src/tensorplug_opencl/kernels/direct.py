@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from tensorplug.plugin import TensorType
 from tensorplug_opencl.codegen import ctypes, functions, layouts, templates, vectors
 from tensorplug_opencl.codegen.templates import Array
-from tensorplug_opencl.kernels import moving, panels, products
+from tensorplug_opencl.kernels import panels, products
 from tensorplug_opencl.kernels.strips import Lanes
+from tensorplug_opencl.movement import moving
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

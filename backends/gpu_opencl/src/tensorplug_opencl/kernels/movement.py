@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tensorplug.plugin import KernelTable, Shape, TensorType, specs
 from tensorplug_opencl.codegen import calls
 from tensorplug_opencl.codegen.layouts import broadcast_strides, permuted_strides, row_major
-from tensorplug_opencl.kernels import moving
+from tensorplug_opencl.movement import moving
 
 if TYPE_CHECKING:
     from collections.abc import Callable

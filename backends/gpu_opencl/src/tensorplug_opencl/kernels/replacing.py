@@ -13,8 +13,9 @@ import numpy as np
 from tensorplug.plugin import KernelTable, Shape, TensorType, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl.codegen import calls, ctypes, layouts, templates
-from tensorplug_opencl.kernels import indexing, moving
+from tensorplug_opencl.kernels import indexing
 from tensorplug_opencl.kernels.scattering import Targets, check_number
+from tensorplug_opencl.movement import moving
 
 if TYPE_CHECKING:
     from collections.abc import Callable

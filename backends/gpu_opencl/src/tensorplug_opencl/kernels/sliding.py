@@ -15,8 +15,8 @@ from tensorplug.plugin import (
     spatial_axes,
 )
 from tensorplug_opencl.codegen import layouts
-from tensorplug_opencl.kernels import channels_last
 from tensorplug_opencl.kernels.gathers import Digit, gather
+from tensorplug_opencl.movement import channels_last
 
 if TYPE_CHECKING:
     from tensorplug_opencl.codegen.layouts import Strides

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug.plugin import TensorType
 from tensorplug_opencl.codegen import layouts
-from tensorplug_opencl.kernels import moving
+from tensorplug_opencl.movement import moving
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

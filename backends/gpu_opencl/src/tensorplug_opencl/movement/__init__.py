@@ -1,0 +1,3 @@
+"""Copies of elements without computing."""
+
+from __future__ import annotations
