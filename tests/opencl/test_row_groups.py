@@ -16,7 +16,8 @@ from tensorplug.plugin import (
     expressions,
 )
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl.kernels import groups, rows
+from tensorplug_opencl.kernels import groups
+from tensorplug_opencl.reductions import rows
 
 RNG = np.random.default_rng(5)
 parameter, apply, function = expressions.parameter, expressions.apply, expressions.function

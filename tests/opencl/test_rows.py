@@ -11,8 +11,9 @@ import pytest
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import TensorType
 from tensorplug_opencl.codegen import folds
-from tensorplug_opencl.kernels import merging, ranking, rows
-from tensorplug_opencl.kernels.scans import Scan, make_scanner
+from tensorplug_opencl.kernels import merging, ranking
+from tensorplug_opencl.reductions import rows
+from tensorplug_opencl.reductions.scans import Scan, make_scanner
 
 if TYPE_CHECKING:
     from tensorplug_opencl.backend import OpenCLBackend
@@ -44,7 +45,7 @@ def groups(request, monkeypatch):
     if "small groups" in request.node.name:
         monkeypatch.setattr(rows, "GROUP", 8)
         monkeypatch.setattr(rows, "FEWEST", 2)
-        monkeypatch.setattr("tensorplug_opencl.kernels.scans.GROUP", 4)
+        monkeypatch.setattr("tensorplug_opencl.reductions.scans.GROUP", 4)
 
 
 def upload(backend: OpenCLBackend, x: Any) -> Any:

@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, Final
 
 from tensorplug.plugin import KernelTable, TensorType, specs
 from tensorplug_opencl.codegen import calls, complex_functions, layouts, templates
-from tensorplug_opencl.kernels import matrix_products, pairs, rows
+from tensorplug_opencl.kernels import matrix_products, pairs
 from tensorplug_opencl.movement import moving
+from tensorplug_opencl.reductions import rows
 
 if TYPE_CHECKING:
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.codegen.calls import Call
-    from tensorplug_opencl.kernels.rows import Walk
     from tensorplug_opencl.opened import OpenedDevice
+    from tensorplug_opencl.reductions.rows import Walk
     from tensorplug_opencl.runtime import Launch, Runtime
 
 complex_kernels = KernelTable()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tensorplug.plugin import DType, KernelSpec, KernelTable, TensorType, shapes, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl.codegen import calls, folds
-from tensorplug_opencl.kernels.scans import Scan, make_scanner
+from tensorplug_opencl.reductions.scans import Scan, make_scanner
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from tensorplug.plugin import KernelTable, TensorType, Window, dilation_windows, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl.codegen import calls, ctypes, layouts, templates
-from tensorplug_opencl.kernels import reduction, rows
+from tensorplug_opencl.kernels import reduction
+from tensorplug_opencl.reductions import rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

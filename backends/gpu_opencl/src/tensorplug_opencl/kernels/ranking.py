@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, Final
 from tensorplug.plugin import DType, TensorType
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl.codegen import calls, ctypes, folds, layouts, templates, vectors
-from tensorplug_opencl.kernels import rows
+from tensorplug_opencl.reductions import rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.codegen.folds import Fold
-    from tensorplug_opencl.kernels.rows import Walk
+    from tensorplug_opencl.reductions.rows import Walk
     from tensorplug_opencl.runtime import Launch, Runtime
 
 

@@ -15,7 +15,8 @@ from tensorplug_opencl.codegen.folds import (
     product_fold,
     sum_fold,
 )
-from tensorplug_opencl.kernels import ranking, rows
+from tensorplug_opencl.kernels import ranking
+from tensorplug_opencl.reductions import rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable

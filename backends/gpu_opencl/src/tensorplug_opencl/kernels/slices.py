@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from tensorplug.plugin import DType, TensorType
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl.codegen import calls, folds, layouts
-from tensorplug_opencl.kernels import products, rows
+from tensorplug_opencl.kernels import products
 from tensorplug_opencl.kernels.matrices import Matrix
 from tensorplug_opencl.kernels.products import NO_EPILOGUE, Product
+from tensorplug_opencl.reductions import rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable

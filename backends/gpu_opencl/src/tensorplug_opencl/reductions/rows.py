@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 from tensorplug.plugin import DType, Shape, TensorType, shapes
 from tensorplug_opencl.codegen import calls, ctypes, layouts, vectors
 from tensorplug_opencl.codegen.layouts import Layout
-from tensorplug_opencl.kernels import rowwise
-from tensorplug_opencl.kernels.rowwise import Form, Recipe
+from tensorplug_opencl.reductions import rowwise
+from tensorplug_opencl.reductions.rowwise import Form, Recipe
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,7 +15,7 @@ import numpy as np
 from tensorplug.plugin import DType, TensorType
 from tensorplug_opencl.codegen import calls, ctypes, layouts, templates, vectors
 from tensorplug_opencl.codegen.templates import Array
-from tensorplug_opencl.kernels import rows
+from tensorplug_opencl.reductions import rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,0 +1,3 @@
+"""Walks along rows, and folds of their elements."""
+
+from __future__ import annotations
