@@ -16,7 +16,7 @@ from tensorplug.plugin import (
     expressions,
 )
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl.kernels import groups
+from tensorplug_opencl.groups import preparation
 from tensorplug_opencl.reductions import rows
 
 RNG = np.random.default_rng(5)
@@ -218,7 +218,7 @@ def test_nan_infinities_and_zeros(device, shape, axis):
 
 @pytest.mark.parametrize(
     ("shape", "axis"),
-    [((2, 200_003), 1), ((200_003,), 0), ((90_001, 2), 0), ((1, groups.LONGEST + 5), 1)],
+    [((2, 200_003), 1), ((200_003,), 0), ((90_001, 2), 0), ((1, preparation.LONGEST + 5), 1)],
 )
 def test_few_long_rows_are_taken_in_parts(device, near, shape, axis):
     group = softmax_group(shape, axis)

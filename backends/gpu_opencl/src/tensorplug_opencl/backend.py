@@ -102,9 +102,9 @@ class OpenCLBackend(OpenedDevice):
 
     def compile_group(self, group: Group) -> Callable[..., list[DeviceBuffer]] | None:
         """Return a function that computes a group, or None to decline it."""
-        from tensorplug_opencl.kernels import groups  # late: the module loads kernels
+        from tensorplug_opencl.groups import preparation  # late: the module loads kernels
 
-        return groups.compile_group(group, self.runtime)
+        return preparation.compile_group(group, self.runtime)
 
     def owns_memory(self, buffer: DeviceBuffer) -> bool:
         """Return whether the memory is the pool's, and no view or array has it as well."""

@@ -14,7 +14,7 @@ from tensorplug.plugin import (
     specs,
 )
 from tensorplug_opencl.codegen import calls
-from tensorplug_opencl.kernels import element_groups
+from tensorplug_opencl.groups import element_groups
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -22,11 +22,11 @@ from tensorplug.plugin import (
     shapes,
 )
 from tensorplug_opencl.codegen import calls, layouts
-from tensorplug_opencl.kernels import constants, element_groups, passes
-from tensorplug_opencl.kernels.element_groups import check_arguments, choose_width, strides_of
-from tensorplug_opencl.kernels.fold_states import FOLDS
-from tensorplug_opencl.kernels.row_forms import Form, Operand
-from tensorplug_opencl.kernels.row_groups import Program
+from tensorplug_opencl.groups import constants, element_groups, passes
+from tensorplug_opencl.groups.element_groups import check_arguments, choose_width, strides_of
+from tensorplug_opencl.groups.fold_states import FOLDS
+from tensorplug_opencl.groups.row_forms import Form, Operand
+from tensorplug_opencl.groups.row_groups import Program
 from tensorplug_opencl.reductions import rows
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from tensorplug.plugin import DType
     from tensorplug_opencl.codegen.folds import Fold
-    from tensorplug_opencl.kernels import passes
+    from tensorplug_opencl.groups import passes
 
 
 _SIGNED: Final = {1: "char", 2: "short", 4: "int", 8: "long"}

@@ -20,15 +20,15 @@ from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl.codegen import ctypes, templates, vectors
 from tensorplug_opencl.codegen.statements import Value, Writer
 from tensorplug_opencl.codegen.templates import Array
-from tensorplug_opencl.kernels import passes
-from tensorplug_opencl.kernels.fold_states import Folded
+from tensorplug_opencl.groups import passes
+from tensorplug_opencl.groups.fold_states import Folded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from tensorplug.plugin import Expression
-    from tensorplug_opencl.kernels.passes import Pass, Row
-    from tensorplug_opencl.kernels.row_forms import Form, Operand
+    from tensorplug_opencl.groups.passes import Pass, Row
+    from tensorplug_opencl.groups.row_forms import Form, Operand
 
 
 CHEAP: Final = 8  # the cost up to which a pass takes multiple vectors at a time

@@ -12,7 +12,7 @@ from tensorplug.plugin import Expression, Group, KernelRefusedError, expressions
 from tensorplug_opencl.codegen import ctypes, layouts, pointwise, templates, vectors
 from tensorplug_opencl.codegen.statements import Writer
 from tensorplug_opencl.codegen.templates import Array
-from tensorplug_opencl.kernels import constants
+from tensorplug_opencl.groups import constants
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

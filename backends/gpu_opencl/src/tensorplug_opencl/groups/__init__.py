@@ -1,0 +1,3 @@
+"""Groups of a program's calls, each as one kernel."""
+
+from __future__ import annotations
