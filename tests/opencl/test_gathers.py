@@ -8,19 +8,13 @@ import pytest
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import TensorType
 from tensorplug_opencl.codegen import layouts
-from tensorplug_opencl.kernels import (
-    gathers,
-    gemm,
-    implicit,
-    panels,
-    products,
-    tiled_products,
-)
-from tensorplug_opencl.kernels.gathers import Bound, Digit, Gathered, gather
-from tensorplug_opencl.kernels.matrices import Matrix
-from tensorplug_opencl.kernels.products import NO_EPILOGUE, Product
+from tensorplug_opencl.kernels import implicit
 from tensorplug_opencl.kernels.sliding import Convolution
-from tensorplug_opencl.kernels.tiled_products import Tiles
+from tensorplug_opencl.products import gathers, gemm, panels, product_texts, tiled_products
+from tensorplug_opencl.products.gathers import Bound, Digit, Gathered, gather
+from tensorplug_opencl.products.matrices import Matrix
+from tensorplug_opencl.products.product_texts import NO_EPILOGUE, Product
+from tensorplug_opencl.products.tiled_products import Tiles
 
 SMALL = [panels.SIZES[-1], tiled_products.TILES[-1]]  # built soonest
 
@@ -126,7 +120,7 @@ def test_arguments_of_the_largest_products_fit(opened):
     ]
     assert len(found) == 1 + 2**3
     for product in found:
-        constants = products.list_constants(product, np.dtype(np.uint64), more)
+        constants = product_texts.list_constants(product, np.dtype(np.uint64), more)
         pointers_and_offsets = 3 * 2 * 8
         assert sum(constant.nbytes for constant in constants) + pointers_and_offsets <= 1024
 

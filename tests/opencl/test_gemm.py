@@ -15,10 +15,10 @@ from tensorplug.errors import KernelRefusedError
 from tensorplug.ops.matrix_products import BATCH_MAT_MUL
 from tensorplug.ops.nn import fused
 from tensorplug_opencl.codegen import layouts
-from tensorplug_opencl.kernels import gemm, panels, tiled_products
-from tensorplug_opencl.kernels.gemm import Epilogue, Product
-from tensorplug_opencl.kernels.matrices import Matrix
 from tensorplug_opencl.limits import Limits
+from tensorplug_opencl.products import gemm, panels, tiled_products
+from tensorplug_opencl.products.gemm import Epilogue, Product
+from tensorplug_opencl.products.matrices import Matrix
 
 if TYPE_CHECKING:
     from tensorplug_opencl.buffers import DeviceBuffer

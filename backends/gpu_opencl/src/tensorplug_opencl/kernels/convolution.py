@@ -23,11 +23,11 @@ from tensorplug.plugin import (
 )
 from tensorplug_opencl.codegen import calls, layouts
 from tensorplug_opencl.kernels import direct, direct_filters, implicit, patched
-from tensorplug_opencl.kernels.epilogues import choose_epilogue
-from tensorplug_opencl.kernels.matrices import Matrix
-from tensorplug_opencl.kernels.products import NO_EPILOGUE
 from tensorplug_opencl.kernels.sliding import Convolution
 from tensorplug_opencl.movement import channels_last
+from tensorplug_opencl.products.epilogues import choose_epilogue
+from tensorplug_opencl.products.matrices import Matrix
+from tensorplug_opencl.products.product_texts import NO_EPILOGUE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.codegen.calls import Call
     from tensorplug_opencl.codegen.layouts import Strides
-    from tensorplug_opencl.kernels.products import Epilogue
     from tensorplug_opencl.opened import OpenedDevice
+    from tensorplug_opencl.products.product_texts import Epilogue
 
     Copy = Callable[[DeviceBuffer], DeviceBuffer]
 

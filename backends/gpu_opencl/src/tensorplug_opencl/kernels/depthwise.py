@@ -16,13 +16,14 @@ from tensorplug.plugin import (
     specs,
 )
 from tensorplug_opencl.codegen import calls, ctypes, layouts
-from tensorplug_opencl.kernels import depthwise_filters, products, strips
+from tensorplug_opencl.kernels import depthwise_filters, strips
 from tensorplug_opencl.kernels.depthwise_walks import Depthwise
-from tensorplug_opencl.kernels.epilogues import choose_epilogue
-from tensorplug_opencl.kernels.matrices import Matrix
-from tensorplug_opencl.kernels.products import NO_EPILOGUE, Epilogue
 from tensorplug_opencl.kernels.strips import RESULT, SOURCE, Lanes, Visit
 from tensorplug_opencl.movement import channels_last
+from tensorplug_opencl.products import product_texts
+from tensorplug_opencl.products.epilogues import choose_epilogue
+from tensorplug_opencl.products.matrices import Matrix
+from tensorplug_opencl.products.product_texts import NO_EPILOGUE, Epilogue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -69,7 +70,7 @@ def _launch_forward(
     def write(lanes: Lanes, visit: Visit) -> str:
         w = lanes.load(stored, f"w + tap * outputs + {channel}")
         loops = visit(f"row += {read(lanes)} * {w};", "A row = 0;", "sum.all += row;")
-        ended = products.call_epilogue(epilogue, "sum.each[k]", places)
+        ended = product_texts.call_epilogue(epilogue, "sum.each[k]", places)
         lines = [
             f"union {{ {lanes.element} each[{lanes.width}]; A all; }} sum;",
             "sum.all = 0;",

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Final
 from tensorplug.plugin import TensorType
 from tensorplug_opencl.codegen import ctypes, folds, layouts, templates, vectors
 from tensorplug_opencl.codegen.templates import Array
-from tensorplug_opencl.kernels import direct, slices, strips
+from tensorplug_opencl.kernels import direct, strips
 from tensorplug_opencl.kernels.strips import Lanes
+from tensorplug_opencl.products import slices
 
 if TYPE_CHECKING:
     from collections.abc import Callable

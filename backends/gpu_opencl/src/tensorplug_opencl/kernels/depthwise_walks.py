@@ -15,9 +15,10 @@ from tensorplug.plugin import (
 )
 from tensorplug_opencl.codegen import ctypes, functions
 from tensorplug_opencl.codegen.templates import Array
-from tensorplug_opencl.kernels import products, strips
-from tensorplug_opencl.kernels.products import NO_EPILOGUE, Epilogue
+from tensorplug_opencl.kernels import strips
 from tensorplug_opencl.kernels.strips import Lanes, Visit, Walk
+from tensorplug_opencl.products import product_texts
+from tensorplug_opencl.products.product_texts import NO_EPILOGUE, Epilogue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -116,5 +117,5 @@ class Depthwise(NamedTuple):
             values={"outputs": self.outputs, "multiplier": self.multiplier, **(steps or {})},
             numbers=[(f"{name}_argument", kind(value)) for name, value in epilogue.numbers],
             reach=self.reach,
-            declarations=f"{library}\n{products.define_epilogue(epilogue, computed)}",
+            declarations=f"{library}\n{product_texts.define_epilogue(epilogue, computed)}",
         )

@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from tensorplug.plugin import TensorType
 from tensorplug_opencl.codegen import ctypes, functions, layouts, templates, vectors
 from tensorplug_opencl.codegen.templates import Array
-from tensorplug_opencl.kernels import panels, products
 from tensorplug_opencl.kernels.strips import Lanes
 from tensorplug_opencl.movement import moving
+from tensorplug_opencl.products import panels, product_texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from tensorplug.plugin import Windows
     from tensorplug_opencl.buffers import DeviceBuffer
-    from tensorplug_opencl.kernels.products import Epilogue
     from tensorplug_opencl.kernels.sliding import Convolution
+    from tensorplug_opencl.products.product_texts import Epilogue
     from tensorplug_opencl.runtime import Launch
 
 
@@ -149,8 +149,8 @@ def launch_forward(convolution: Convolution, tile: Tile, epilogue: Epilogue) -> 
                 functions.define(epilogue.expression, dtype),
                 f"typedef {stored} S;\ntypedef {computed}{tile.width} V;",
                 vectors.declare(tile.width, stored),
-                products.define_epilogue(epilogue, computed),
-                products.define_join(computed),
+                product_texts.define_epilogue(epilogue, computed),
+                product_texts.define_join(computed),
             ]
         ),
     )
@@ -179,7 +179,7 @@ def prepare_input_gradient(convolution: Convolution, tile: Tile) -> Callable[...
         starts=((places - 1) * size, 0),
     )
     make = runtime.prepare_empty(TensorType(dtype, shape))
-    launch = launch_forward(turned, tile, products.NO_EPILOGUE)
+    launch = launch_forward(turned, tile, product_texts.NO_EPILOGUE)
 
     def write(dy: DeviceBuffer, filter: DeviceBuffer, result: DeviceBuffer) -> None:
         taps = make()
@@ -289,12 +289,12 @@ class _Writer(NamedTuple):
     def _write_store(self, r: int, v: int) -> str:
         """Return the statements that apply the epilogue to a sum and store it."""
         place = f"y + (at + {r}) * outputs + {v * self.tile.width}"
-        if self.epilogue is products.NO_EPILOGUE:
+        if self.epilogue is product_texts.NO_EPILOGUE:
             return f"  {self.lanes.store(self.stored, place, f'sum{r}_{v}')}"
         channel = f"(c + {v * self.tile.width} + k)"
         places = {name: f"{channel} * {name}_by" for name, _ in self.epilogue.inputs}
         return f"""  {{ union {{ {self.lanes.element} each[{self.tile.width}]; V all; }} made;
     made.all = sum{r}_{v};
     for (int k = 0; k < {self.tile.width}; k++)
-      made.each[k] = {products.call_epilogue(self.epilogue, "made.each[k]", places)};
+      made.each[k] = {product_texts.call_epilogue(self.epilogue, "made.each[k]", places)};
     {self.lanes.store(self.stored, place, "made.all")} }}"""

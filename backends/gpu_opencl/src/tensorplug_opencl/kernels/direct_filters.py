@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from tensorplug.plugin import TensorType
 from tensorplug_opencl.codegen import ctypes, layouts, templates, vectors
 from tensorplug_opencl.codegen.templates import Array
-from tensorplug_opencl.kernels import direct, products, slices
+from tensorplug_opencl.kernels import direct
 from tensorplug_opencl.kernels.strips import Lanes
+from tensorplug_opencl.products import product_texts, slices
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -84,7 +85,7 @@ def _launch(convolution: Convolution, tile: Tile, rows: int, parts: int, made: s
             [
                 f"typedef {stored} S;\ntypedef {computed}{tile.width} V;",
                 vectors.declare(tile.width, stored, made),
-                products.define_join(computed),
+                product_texts.define_join(computed),
             ]
         ),
     )

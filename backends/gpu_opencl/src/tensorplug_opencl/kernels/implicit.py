@@ -17,18 +17,18 @@ from math import gcd, prod
 from typing import TYPE_CHECKING, NamedTuple
 
 from tensorplug_opencl.codegen import calls, layouts
-from tensorplug_opencl.kernels import gemm
-from tensorplug_opencl.kernels.gathers import Bound, Digit, gather
-from tensorplug_opencl.kernels.matrices import Matrix
-from tensorplug_opencl.kernels.products import NO_EPILOGUE, Epilogue, Product
+from tensorplug_opencl.products import gemm
+from tensorplug_opencl.products.gathers import Bound, Digit, gather
+from tensorplug_opencl.products.matrices import Matrix
+from tensorplug_opencl.products.product_texts import NO_EPILOGUE, Epilogue, Product
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tensorplug.plugin import Window
     from tensorplug_opencl.buffers import DeviceBuffer
-    from tensorplug_opencl.kernels.gathers import Operand
     from tensorplug_opencl.kernels.sliding import Convolution
+    from tensorplug_opencl.products.gathers import Operand
 
 
 def prepare_forward(convolution: Convolution, epilogue: Epilogue) -> Callable[..., None]:

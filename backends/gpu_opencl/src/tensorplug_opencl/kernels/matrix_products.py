@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 from tensorplug.plugin import KernelRefusedError, KernelTable, Shape, TensorType, shapes, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl.codegen import calls, layouts
-from tensorplug_opencl.kernels import gemm, vector_products
-from tensorplug_opencl.kernels.epilogues import choose_epilogue
-from tensorplug_opencl.kernels.gemm import NO_EPILOGUE, Epilogue, Product
-from tensorplug_opencl.kernels.matrices import Matrix
+from tensorplug_opencl.products import gemm, vector_products
+from tensorplug_opencl.products.epilogues import choose_epilogue
+from tensorplug_opencl.products.gemm import NO_EPILOGUE, Epilogue, Product
+from tensorplug_opencl.products.matrices import Matrix
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Final
 from tensorplug.plugin import TensorType
 from tensorplug_opencl.codegen import ctypes
 from tensorplug_opencl.codegen.templates import Array
-from tensorplug_opencl.kernels import gemm, strips
-from tensorplug_opencl.kernels.matrices import Matrix
-from tensorplug_opencl.kernels.products import Product
+from tensorplug_opencl.kernels import strips
 from tensorplug_opencl.kernels.strips import Lanes, Visit, Walk
+from tensorplug_opencl.products import gemm
+from tensorplug_opencl.products.matrices import Matrix
+from tensorplug_opencl.products.product_texts import Product
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,13 +15,13 @@ from tensorplug.plugin import (
     spatial_axes,
 )
 from tensorplug_opencl.codegen import layouts
-from tensorplug_opencl.kernels.gathers import Digit, gather
 from tensorplug_opencl.movement import channels_last
+from tensorplug_opencl.products.gathers import Digit, gather
 
 if TYPE_CHECKING:
     from tensorplug_opencl.codegen.layouts import Strides
-    from tensorplug_opencl.kernels.gathers import Operand
     from tensorplug_opencl.opened import OpenedDevice
+    from tensorplug_opencl.products.gathers import Operand
     from tensorplug_opencl.runtime import Runtime
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tensorplug_opencl.kernels.matrices import Matrix
+from tensorplug_opencl.products.matrices import Matrix
 
 if TYPE_CHECKING:
-    from tensorplug_opencl.kernels.gathers import Digit, Gathered, Operand
+    from tensorplug_opencl.products.gathers import Digit, Gathered, Operand
 
 
 _AXES: Final = {"a": ("row", "column"), "b": ("column", "row")}  # across, inner

@@ -10,14 +10,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tensorplug.plugin import KernelRefusedError
-from tensorplug_opencl.kernels import panels, slices, tiled_products
-from tensorplug_opencl.kernels.panels import Panels
-from tensorplug_opencl.kernels.products import NO_EPILOGUE, Epilogue, Product
+from tensorplug_opencl.products import panels, slices, tiled_products
+from tensorplug_opencl.products.panels import Panels
+from tensorplug_opencl.products.product_texts import NO_EPILOGUE, Epilogue, Product
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug_opencl.kernels.tiled_products import Tiles
+    from tensorplug_opencl.products.tiled_products import Tiles
     from tensorplug_opencl.runtime import Launch, Runtime
 
     Way = Tiles | Panels

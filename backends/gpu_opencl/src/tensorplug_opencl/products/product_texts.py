@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from tensorplug_opencl.kernels.gathers import Operand
-    from tensorplug_opencl.kernels.matrices import Matrix
+    from tensorplug_opencl.products.gathers import Operand
+    from tensorplug_opencl.products.matrices import Matrix
 
 
 # Terms that are added one after the other: the rounding error grows with this plus the number of

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tensorplug.plugin import DType, Shape, TensorType, channel_broadcast_shape
 from tensorplug_opencl.codegen import ctypes, layouts
-from tensorplug_opencl.kernels.products import Epilogue
+from tensorplug_opencl.products.product_texts import Epilogue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from tensorplug_opencl.buffers import DeviceBuffer
-    from tensorplug_opencl.kernels.matrices import Matrix
+    from tensorplug_opencl.products.matrices import Matrix
 
 
 # Expressions of x, which has the bias; NaN stays NaN.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
-from tensorplug_opencl.kernels.matrices import Matrix
+from tensorplug_opencl.products.matrices import Matrix
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -11,13 +11,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tensorplug_opencl.codegen import ctypes
-from tensorplug_opencl.kernels import products
+from tensorplug_opencl.products import product_texts
 
 if TYPE_CHECKING:
     from tensorplug.plugin import DType
     from tensorplug_opencl.codegen import templates
-    from tensorplug_opencl.kernels.gathers import Operand
-    from tensorplug_opencl.kernels.products import Product
+    from tensorplug_opencl.products.gathers import Operand
+    from tensorplug_opencl.products.product_texts import Product
     from tensorplug_opencl.runtime import Launch, Runtime
 
 
@@ -98,9 +98,9 @@ def launch(runtime: Runtime, product: Product, tiles: Tiles) -> Launch:
     }
     groups = count(product, tiles) * product.slices
     runtime.check_steps(product.span)
-    index = products.choose_index(product, groups * tiles.items)
+    index = product_texts.choose_index(product, groups * tiles.items)
     text = _write_source(product, index, more, tiles)
-    arguments = products.list_constants(product, index, more)
+    arguments = product_texts.list_constants(product, index, more)
     arrays = 3 + len(product.epilogue.inputs)
     return runtime.launch(text, arrays, arguments, groups * tiles.items, group=tiles.items)
 
@@ -332,7 +332,7 @@ def _write_source(
     element = ctypes.ring(product.dtype)
     wide = f"typedef {element} V1;\ntypedef {element}{VECTOR} V{VECTOR};"
     ways = " ".join(f"{'i' if side.inner_first else 'x'}{side.operand.form}" for side in sides)
-    return products.write_program(
+    return product_texts.write_program(
         f"matrix product in tiles {'x'.join(map(str, tiles))} {ways}",
         product,
         index,
@@ -344,13 +344,13 @@ def _write_source(
 
 def _write_totals(product: Product, cells: list[str], *, long: bool) -> list[str]:
     """Return statements that add sums up: of a block to the total, of many blocks exactly."""
-    lines = [f"    if ((k0 - begin) % {products.BLOCK} == 0 || k0 >= end) {{"]
+    lines = [f"    if ((k0 - begin) % {product_texts.BLOCK} == 0 || k0 >= end) {{"]
     lines += [f"      total{cell} += sum{cell}; sum{cell} = 0;" for cell in cells]
     lines.append("    }")
     if long:
         lines.append(f"    if ((k0 - begin) % {LONG} == 0 || k0 >= end) {{")
         for cell in cells:
-            added = products.write_sum(product, f"total{cell}", f"far{cell}", f"low{cell}")
+            added = product_texts.write_sum(product, f"total{cell}", f"far{cell}", f"low{cell}")
             lines.append(f"      {added} total{cell} = 0;")
         lines.append("    }")
     return lines
@@ -372,7 +372,7 @@ def _write_stores(
             if long:
                 value = f"({value} + (isfinite(low{cell}) ? low{cell} : 0))"
             lines.append(f"    {{ const index_t column = b_first + {across.place(column)};")
-            store = products.write_store(product, value, "row", "column")
+            store = product_texts.write_store(product, value, "row", "column")
             lines.append(f"    if (column < columns) {store} }}")
         lines.append("  } }")
     return lines

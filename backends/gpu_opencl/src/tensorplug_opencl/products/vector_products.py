@@ -19,13 +19,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from tensorplug_opencl.codegen import calls, ctypes, vectors
-from tensorplug_opencl.kernels import products, slices
-from tensorplug_opencl.kernels.matrices import Matrix
+from tensorplug_opencl.products import product_texts, slices
+from tensorplug_opencl.products.matrices import Matrix
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tensorplug_opencl.kernels.products import Product
+    from tensorplug_opencl.products.product_texts import Product
     from tensorplug_opencl.runtime import Launch, Runtime
 
 
@@ -151,13 +151,13 @@ def _launch(runtime: Runtime, product: Product, way: Way) -> Launch:
     units = product.batches * blocks * product.slices
     items = units * way.width if way.kind == "group" else units
     more = {"items": units, "blocks": blocks, "many": way.many}
-    index = products.choose_index(product, items)
+    index = product_texts.choose_index(product, items)
     write = {"dots": _write_dots, "group": _write_group, "sums": _write_sums}[way.kind]
     element = ctypes.ring(product.dtype)
     wide = f"{element}{way.width}" if _uses_vectors(way) else element
     loads = vectors.declare(way.width, _choose_read_type(product)) if _uses_vectors(way) else ""
     title = f"vector times matrix, {way.kind} of {way.width}"
-    text = products.write_program(
+    text = product_texts.write_program(
         title,
         product,
         index,
@@ -165,7 +165,7 @@ def _launch(runtime: Runtime, product: Product, way: Way) -> Launch:
         "\n".join([*_write_place(way), *write(product, way)]),
         f"typedef {wide} T;\n{loads}",
     )
-    arguments: list[Any] = products.list_constants(product, index, more)
+    arguments: list[Any] = product_texts.list_constants(product, index, more)
     runtime.check_steps(product.span // (way.width if way.kind == "group" else 1))
     arrays = 3 + len(product.epilogue.inputs)
     if way.kind == "group":
@@ -253,7 +253,7 @@ def _write_dots(product: Product, way: Way) -> Iterator[str]:
         yield f"      sum{r} = JOIN({_write_load(product, way, f'row{r} + k')}, x, sum{r});"
     yield "    }\n    }"
     for r in rows:
-        yield f"    {products.write_sum(product, f'sum{r}', f'total{r}', f'total{r}_low')}"
+        yield f"    {product_texts.write_sum(product, f'sum{r}', f'total{r}', f'total{r}_low')}"
     yield f"  }}\n  A {', '.join(f'rest{r} = 0' for r in rows)};"
     yield "  {\n#pragma OPENCL FP_CONTRACT ON\n  for (; k < end; k++) {\n    const A x = (A)a[k];"
     for r in rows:
@@ -263,7 +263,7 @@ def _write_dots(product: Product, way: Way) -> Iterator[str]:
         yield f"  if (first + {r} < columns) {{"
         yield from _write_across(product, width, f"total{r}")
         yield f"  const A value = across + rest{r};"
-        yield f"  {products.write_store(product, 'value', '0', f'(first + {r})')} }}"
+        yield f"  {product_texts.write_store(product, 'value', '0', f'(first + {r})')} }}"
 
 
 def _write_across(product: Product, width: int, name: str) -> Iterator[str]:
@@ -295,11 +295,11 @@ def _write_group(product: Product, way: Way) -> Iterator[str]:
 #pragma OPENCL FP_CONTRACT ON"""
     yield from terms
     yield f"""    }}
-    {products.write_sum(product, "sum", "total", "total_low")}
+    {product_texts.write_sum(product, "sum", "total", "total_low")}
   }}
   for (; k < end; k += {size}) {{
     const A product = (A)b[k] * (A)a[k];
-    {products.write_sum(product, "product", "total", "total_low")}
+    {product_texts.write_sum(product, "product", "total", "total_low")}
   }}
   shared[lane] = {_write_closed(product, "total", "total_low")};
   barrier(CLK_LOCAL_MEM_FENCE);
@@ -307,7 +307,7 @@ def _write_group(product: Product, way: Way) -> Iterator[str]:
     if (lane < half_way) shared[lane] += shared[lane + half_way];
     barrier(CLK_LOCAL_MEM_FENCE);
   }}
-  if (lane == 0) {products.write_store(product, "shared[0]", "0", "block")}"""
+  if (lane == 0) {product_texts.write_store(product, "shared[0]", "0", "block")}"""
 
 
 def _write_sums(product: Product, way: Way) -> Iterator[str]:
@@ -337,12 +337,12 @@ def _write_sums(product: Product, way: Way) -> Iterator[str]:
         yield "#pragma OPENCL FP_CONTRACT ON"
         for n in range(deep):
             yield f"      sum = JOIN({_write_load(product, way, f'row{n} + at')}, (T)x{n}, sum);"
-        added = products.write_sum(product, "sum", "total[t]", "low[t]")
+        added = product_texts.write_sum(product, "sum", "total[t]", "low[t]")
         yield f"      }}\n      {added}\n    }}\n  }}"
     element = "closed.lane[lane]"
     yield f"""  {for_each} {{ {at}
     union {{ A lane[{width}]; T all; }} closed;
     closed.all = {_write_closed(product, "total[t]", "low[t]")};
     for (index_t lane = 0; lane < {width}; lane++)
-      {products.write_store(product, element, "0", "(at + lane)")}
+      {product_texts.write_store(product, element, "0", "(at + lane)")}
   }}"""

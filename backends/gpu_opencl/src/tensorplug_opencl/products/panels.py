@@ -18,15 +18,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tensorplug_opencl.codegen import ctypes, vectors
-from tensorplug_opencl.kernels import packing, products
-from tensorplug_opencl.kernels.matrices import Matrix
+from tensorplug_opencl.products import packing, product_texts
+from tensorplug_opencl.products.matrices import Matrix
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tensorplug.plugin import DType
     from tensorplug_opencl.codegen import templates
-    from tensorplug_opencl.kernels.products import Product
+    from tensorplug_opencl.products.product_texts import Product
     from tensorplug_opencl.runtime import Launch, Runtime
 
 
@@ -108,9 +108,9 @@ def launch(runtime: Runtime, product: Product, largest: Panels) -> Launch:
         "down": down,
         "across": across,
     }
-    index = products.choose_index(product, items)
+    index = product_texts.choose_index(product, items)
     text = _write_source(product, index, more, largest, width // 2)
-    arguments = products.list_constants(product, index, more)
+    arguments = product_texts.list_constants(product, index, more)
     return runtime.launch(text, 3 + len(product.epilogue.inputs), arguments, items, group=1)
 
 
@@ -153,7 +153,7 @@ def _write_source(
         )
     else:
         closing = ""
-    join = products.write_sum(product, "made[v]", "to[v]", "left[v]")
+    join = product_texts.write_sum(product, "made[v]", "to[v]", "left[v]")
     clear = "if (in_blocks) left[v] = 0; " if exact else ""
     lows = "local V *lows = low + place;" if exact else ""
     left = "local V *left = low + place;" if exact else ""
@@ -218,7 +218,7 @@ def _write_source(
           A value = {value};
           {closing}
           const {part} beside = {found};
-          {products.write_put(product, "value", ("(row + v)", "(column + x)"), ("down", "beside"))}
+          {product_texts.write_put(product, "value", ("(row + v)", "(column + x)"), ("down", "beside"))}
         }}
       }}
     }}
@@ -230,7 +230,7 @@ def _write_source(
         packs += packing.write_function("a", product.a, TALL, at.down, same=same)
         form = packing.describe_form("a", product.a)
     forms = f"{form} {packing.describe_form('b', product.b)}"
-    return products.write_program(
+    return product_texts.write_program(
         f"matrix product in panels {at.down}x{at.across} {forms}".rstrip(),
         product,
         index,
@@ -253,7 +253,7 @@ def _is_stored_in_vectors(product: Product) -> bool:
     """Return whether sums are stored as they are, those of a row side by side."""
     same = product.raw or ctypes.stored(product.dtype) == ctypes.ring(product.dtype)
     plain = isinstance(product.c, Matrix) and product.c.column == 1
-    return same and plain and product.epilogue is products.NO_EPILOGUE
+    return same and plain and product.epilogue is product_texts.NO_EPILOGUE
 
 
 def _write_vectors(product: Product, lanes: int) -> tuple[str, str, str]:
@@ -308,8 +308,8 @@ def _write_multiply(product: Product) -> str:
         rows = ["x", *(f"x + min((index_t){r}, high - 1) * by" for r in range(1, TALL))]
     else:
         factor, step, rows = "local const A *x", "x += TALL", []
-    block = products.BLOCK if product.dtype.kind == "float" else DEPTH
-    return products.allow_contraction(
+    block = product_texts.BLOCK if product.dtype.kind == "float" else DEPTH
+    return product_texts.allow_contraction(
         "\n".join(
             [
                 f"void multiply({factor}, local const V *y, index_t count, V *made) {{",

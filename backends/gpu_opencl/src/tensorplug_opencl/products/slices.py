@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from tensorplug.plugin import DType, TensorType
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl.codegen import calls, folds, layouts
-from tensorplug_opencl.kernels import products
-from tensorplug_opencl.kernels.matrices import Matrix
-from tensorplug_opencl.kernels.products import NO_EPILOGUE, Product
+from tensorplug_opencl.products import product_texts
+from tensorplug_opencl.products.matrices import Matrix
+from tensorplug_opencl.products.product_texts import NO_EPILOGUE, Product
 from tensorplug_opencl.reductions import rows
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def launch_close(runtime: Runtime, product: Product, part: Product) -> Launch:
     """Return the launch on the parts, the epilogue's inputs and C that adds up and finishes."""
     sums = product._replace(inner=part.slices, a=part.c, slice_by=part.slice_by, summing=True)
     items = part.slice_by
-    index = products.choose_index(sums, items)
+    index = product_texts.choose_index(sums, items)
     exact = product.dtype.kind == "float"
     value = "a[row * a_row + column * a_column + k * slice_by]"
     body = f"""  const index_t i = get_global_id(0);
@@ -53,11 +53,11 @@ def launch_close(runtime: Runtime, product: Product, part: Product) -> Launch:
   AT(batch);
   T total = 0{", low = 0" if exact else ""};
   for (index_t k = 0; k < inner; k++)
-    {products.write_sum(product, value, "total", "low")}
+    {product_texts.write_sum(product, value, "total", "low")}
   {"if (isfinite(low)) total += low;" if exact else ""}
-  {products.write_store(product, "total", "row", "column")}"""
-    text = products.write_program("sum of slices", sums, index, {}, body, "typedef A T;")
-    arguments = products.list_constants(sums, index, {})
+  {product_texts.write_store(product, "total", "row", "column")}"""
+    text = product_texts.write_program("sum of slices", sums, index, {}, body, "typedef A T;")
+    arguments = product_texts.list_constants(sums, index, {})
     return runtime.launch(text, 2 + len(product.epilogue.inputs), arguments, items)
 
 

@@ -1,0 +1,3 @@
+"""Products of matrices."""
+
+from __future__ import annotations
