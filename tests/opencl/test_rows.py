@@ -11,7 +11,7 @@ import pytest
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import TensorType
 from tensorplug_opencl.codegen import folds
-from tensorplug_opencl.kernels import merging, ranking
+from tensorplug_opencl.ordering import merging, ranking
 from tensorplug_opencl.reductions import rows
 from tensorplug_opencl.reductions.scans import Scan, make_scanner
 

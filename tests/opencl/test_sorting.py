@@ -10,7 +10,7 @@ import pytest
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import TensorType
 from tensorplug.ops import sorting
-from tensorplug_opencl.kernels import blocks, merging, selection
+from tensorplug_opencl.ordering import blocks, merging, selection
 from tensorplug_opencl.reductions import rows
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from tensorplug_opencl.codegen.folds import (
     product_fold,
     sum_fold,
 )
-from tensorplug_opencl.kernels import ranking
+from tensorplug_opencl.ordering import ranking
 from tensorplug_opencl.reductions import rows
 
 if TYPE_CHECKING:

@@ -24,7 +24,8 @@ from tensorplug.plugin import (
 )
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl.codegen import calls, ctypes, layouts, templates
-from tensorplug_opencl.kernels import indexing, merging, reduction
+from tensorplug_opencl.kernels import indexing, reduction
+from tensorplug_opencl.ordering import merging
 
 if TYPE_CHECKING:
     from tensorplug_opencl.buffers import DeviceBuffer

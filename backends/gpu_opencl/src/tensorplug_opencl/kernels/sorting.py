@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from tensorplug.plugin import DType, KernelTable, TensorType, specs
 from tensorplug_opencl.codegen import calls, ctypes, layouts
 from tensorplug_opencl.codegen.templates import Array
-from tensorplug_opencl.kernels import merging, selection
 from tensorplug_opencl.movement import moving
+from tensorplug_opencl.ordering import merging, selection
 
 if TYPE_CHECKING:
     from collections.abc import Callable

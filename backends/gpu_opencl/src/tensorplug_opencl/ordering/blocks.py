@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tensorplug_opencl.codegen import calls, ctypes, layouts, templates, vectors
 from tensorplug_opencl.codegen.templates import Array
-from tensorplug_opencl.kernels import networks
+from tensorplug_opencl.ordering import networks
 
 if TYPE_CHECKING:
-    from tensorplug_opencl.kernels.keys import Keys
+    from tensorplug_opencl.ordering.keys import Keys
     from tensorplug_opencl.runtime import Launch, Runtime
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tensorplug_opencl.kernels.keys import Keys
+    from tensorplug_opencl.ordering.keys import Keys
 
 
 FUSED: Final = 4  # comparisons in a row that are done while vectors are in registers

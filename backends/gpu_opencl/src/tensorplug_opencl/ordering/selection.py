@@ -13,8 +13,8 @@ from tensorplug.plugin import DType, KernelRefusedError, TensorType
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl.codegen import ctypes, layouts, templates, vectors
 from tensorplug_opencl.codegen.templates import Array
-from tensorplug_opencl.kernels import blocks, networks
-from tensorplug_opencl.kernels.keys import Keys
+from tensorplug_opencl.ordering import blocks, networks
+from tensorplug_opencl.ordering.keys import Keys
 from tensorplug_opencl.reductions import rows
 
 if TYPE_CHECKING:

@@ -13,14 +13,14 @@ from tensorplug.plugin import DType, TensorType
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl.codegen import calls, ctypes, layouts, templates, vectors
 from tensorplug_opencl.codegen.templates import Array
-from tensorplug_opencl.kernels import blocks, networks
-from tensorplug_opencl.kernels.keys import Keys
+from tensorplug_opencl.ordering import blocks, networks
+from tensorplug_opencl.ordering.keys import Keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tensorplug_opencl.buffers import DeviceBuffer
-    from tensorplug_opencl.kernels.blocks import Rows
+    from tensorplug_opencl.ordering.blocks import Rows
     from tensorplug_opencl.runtime import Launch, Runtime
 
     Sorter = Callable[[DeviceBuffer], DeviceBuffer]

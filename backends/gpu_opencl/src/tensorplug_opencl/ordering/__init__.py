@@ -1,0 +1,3 @@
+"""Sorting, and searches for extremes."""
+
+from __future__ import annotations
