@@ -9,7 +9,7 @@ import pytest
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.ops.fft import spectral as ops
-from tensorplug_opencl.kernels import butterflies, fourier
+from tensorplug_opencl.fourier import butterflies, transforms
 
 # Powers of two, products of small primes, each small prime, large primes; vectors of 8, 4, 2, 1.
 LENGTHS = [1, 2, 3, 5, 7, 11, 13, 16, 17, 36, 45, 64, 100, 121, 210, 256, 331, 1024, 2187, 8192]
@@ -100,5 +100,5 @@ def test_butterflies_are_transforms(n):
 
 
 def test_the_circle_is_exact_where_it_crosses_the_axes():
-    at = fourier.compute_circle(8)
+    at = transforms.compute_circle(8)
     np.testing.assert_allclose(at[[0, 2, 4, 6]], [1, -1j, -1, 1j], atol=1e-16)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from tensorplug.plugin import KernelRefusedError, KernelTable, TensorType, specs
 from tensorplug_opencl.codegen import calls, complex_functions, ctypes
-from tensorplug_opencl.kernels import bitcasting, fourier
+from tensorplug_opencl.fourier import transforms
+from tensorplug_opencl.kernels import bitcasting
 
 if TYPE_CHECKING:
     from tensorplug_opencl.buffers import DeviceBuffer
@@ -25,7 +26,7 @@ def fft(input: TensorType, *, backend: OpenedDevice, out: TensorType) -> Call:
     """Transform forwards."""
     if not out.size:
         return calls.make_empty(backend.runtime, out)
-    return fourier.transform(backend, input)
+    return transforms.transform(backend, input)
 
 
 @kernels.prepare(specs.IFFT)
@@ -33,7 +34,7 @@ def ifft(input: TensorType, *, backend: OpenedDevice, out: TensorType) -> Call:
     """Transform backwards; the factor is applied in the last pass."""
     if not out.size:
         return calls.make_empty(backend.runtime, out)
-    return fourier.transform(backend, input, inverse=True, scale=1 / input.shape[-1])
+    return transforms.transform(backend, input, inverse=True, scale=1 / input.shape[-1])
 
 
 @kernels.prepare(specs.RFFT)
@@ -53,9 +54,9 @@ def rfft(input: TensorType, *, fft_length: int, backend: OpenedDevice, out: Tens
     packed = TensorType(out.dtype, (*lead, half))
     # A view may begin within a pair of numbers.
     as_complex = bitcasting.bitcast(reals, dtype=out.dtype, backend=backend, out=packed)
-    whole = fourier.transform(backend, packed)
+    whole = transforms.transform(backend, packed)
     ctype = complex_functions.pair_type(out.dtype)
-    launch = fourier.launch_rows(
+    launch = transforms.launch_rows(
         backend,
         f"RFFT to {out.dtype}",
         out,
@@ -65,8 +66,8 @@ def rfft(input: TensorType, *, fft_length: int, backend: OpenedDevice, out: Tens
         " x[row * half_length + (k ? half_length - k : 0)], w[k])",
         half_length=half,
     )
-    turns = fourier.upload_table(
-        backend, fourier.compute_circle(fft_length)[: half + 1], out.dtype
+    turns = transforms.upload_table(
+        backend, transforms.compute_circle(fft_length)[: half + 1], out.dtype
     )
     split = calls.make_producer(backend.runtime, out, lambda x, y: launch(x, turns, y))
 
@@ -103,7 +104,7 @@ def _transform_odd(
     lead = input.shape[:-1]
     ctype = complex_functions.pair_type(out.dtype)
     whole = TensorType(out.dtype, (*lead, fft_length))
-    widen = fourier.launch_rows(
+    widen = transforms.launch_rows(
         backend,
         f"rows of {input.dtype} as {out.dtype}",
         whole,
@@ -114,7 +115,7 @@ def _transform_odd(
         filled=min(input.shape[-1], fft_length),
     )
     first = calls.make_producer(backend.runtime, whole, widen)
-    transform = fourier.transform(backend, whole)
+    transform = transforms.transform(backend, whole)
     cut = _resize(backend, whole, out)
     return lambda x: cut(transform(first(x)))
 
@@ -123,8 +124,8 @@ def _resize(backend: OpenedDevice, source: TensorType, out: TensorType) -> Call:
     """Return ``source`` with the last axis of ``out``, cut or filled up with zeros."""
     if source.shape == out.shape:
         return lambda x: x
-    ctype = fourier.element_type(out.dtype)
-    launch = fourier.launch_rows(
+    ctype = transforms.element_type(out.dtype)
+    launch = transforms.launch_rows(
         backend,
         f"rows of {ctype} resized",
         out,
@@ -157,7 +158,7 @@ def irfft(input: TensorType, *, fft_length: int, backend: OpenedDevice, out: Ten
     else:
         mirrored = f"({read.format('length - k')} * (A)(1, -1))"
         expression = f"k <= half_length ? {read.format('k')} : {mirrored}"
-    launch = fourier.launch_rows(
+    launch = transforms.launch_rows(
         backend,
         f"IRFFT of {input.dtype}, {'even' if even else 'odd'}",
         packed,
@@ -167,13 +168,15 @@ def irfft(input: TensorType, *, fft_length: int, backend: OpenedDevice, out: Ten
         have=have,
         **numbers,
     )
-    turns = fourier.upload_table(backend, fourier.compute_circle(fft_length)[:points], input.dtype)
+    turns = transforms.upload_table(
+        backend, transforms.compute_circle(fft_length)[:points], input.dtype
+    )
     join = calls.make_producer(
         backend.runtime,
         packed,
         (lambda x, y: launch(x, turns, y)) if even else launch,
     )
-    transform = fourier.transform(backend, packed, inverse=True, scale=1 / points)
+    transform = transforms.transform(backend, packed, inverse=True, scale=1 / points)
     if even:
 
         def run(x: DeviceBuffer) -> DeviceBuffer:
@@ -183,7 +186,7 @@ def irfft(input: TensorType, *, fft_length: int, backend: OpenedDevice, out: Ten
     part = calls.make_producer(
         backend.runtime,
         out,
-        fourier.launch_rows(
+        transforms.launch_rows(
             backend,
             f"real parts of {input.dtype}",
             out,

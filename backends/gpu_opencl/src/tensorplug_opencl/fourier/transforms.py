@@ -16,7 +16,7 @@ import numpy as np
 from tensorplug.plugin import DType, TensorType
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl.codegen import calls, complex_functions, ctypes, layouts, templates, vectors
-from tensorplug_opencl.kernels.butterflies import factorize, write_butterfly
+from tensorplug_opencl.fourier.butterflies import factorize, write_butterfly
 from tensorplug_opencl.movement import moving
 
 if TYPE_CHECKING:

@@ -1,0 +1,3 @@
+"""Fourier transforms of rows."""
+
+from __future__ import annotations
