@@ -11,8 +11,8 @@ from tensorplug.ops.nn import fused
 from tensorplug.ops.nn.convolution import convolution as conv
 from tensorplug.ops.nn.convolution import correlation, depthwise, pooling, volumes
 from tensorplug_opencl.kernels import convolution as kernels
-from tensorplug_opencl.kernels import direct, direct_filters, implicit, patched
 from tensorplug_opencl.products import tiled_products
+from tensorplug_opencl.windows import direct, direct_filters, implicit, patched
 
 CASES = [  # x (NHWC), filter, strides, dilations, pad (NHWC)
     ((2, 8, 8, 1), (3, 3, 1, 16), (1, 1), (1, 1), "same"),

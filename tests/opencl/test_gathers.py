@@ -8,13 +8,13 @@ import pytest
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import TensorType
 from tensorplug_opencl.codegen import layouts
-from tensorplug_opencl.kernels import implicit
-from tensorplug_opencl.kernels.sliding import Convolution
 from tensorplug_opencl.products import gathers, gemm, panels, product_texts, tiled_products
 from tensorplug_opencl.products.gathers import Bound, Digit, Gathered, gather
 from tensorplug_opencl.products.matrices import Matrix
 from tensorplug_opencl.products.product_texts import NO_EPILOGUE, Product
 from tensorplug_opencl.products.tiled_products import Tiles
+from tensorplug_opencl.windows import implicit
+from tensorplug_opencl.windows.sliding import Convolution
 
 SMALL = [panels.SIZES[-1], tiled_products.TILES[-1]]  # built soonest
 

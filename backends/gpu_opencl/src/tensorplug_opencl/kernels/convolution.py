@@ -22,12 +22,12 @@ from tensorplug.plugin import (
     specs,
 )
 from tensorplug_opencl.codegen import calls, layouts
-from tensorplug_opencl.kernels import direct, direct_filters, implicit, patched
-from tensorplug_opencl.kernels.sliding import Convolution
 from tensorplug_opencl.movement import channels_last
 from tensorplug_opencl.products.epilogues import choose_epilogue
 from tensorplug_opencl.products.matrices import Matrix
 from tensorplug_opencl.products.product_texts import NO_EPILOGUE
+from tensorplug_opencl.windows import direct, direct_filters, implicit, patched
+from tensorplug_opencl.windows.sliding import Convolution
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

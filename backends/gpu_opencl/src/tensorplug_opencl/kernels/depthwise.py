@@ -16,14 +16,14 @@ from tensorplug.plugin import (
     specs,
 )
 from tensorplug_opencl.codegen import calls, ctypes, layouts
-from tensorplug_opencl.kernels import depthwise_filters, strips
-from tensorplug_opencl.kernels.depthwise_walks import Depthwise
-from tensorplug_opencl.kernels.strips import RESULT, SOURCE, Lanes, Visit
 from tensorplug_opencl.movement import channels_last
 from tensorplug_opencl.products import product_texts
 from tensorplug_opencl.products.epilogues import choose_epilogue
 from tensorplug_opencl.products.matrices import Matrix
 from tensorplug_opencl.products.product_texts import NO_EPILOGUE, Epilogue
+from tensorplug_opencl.windows import depthwise_filters, strips
+from tensorplug_opencl.windows.depthwise_walks import Depthwise
+from tensorplug_opencl.windows.strips import RESULT, SOURCE, Lanes, Visit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

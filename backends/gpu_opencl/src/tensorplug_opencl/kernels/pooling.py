@@ -18,8 +18,9 @@ from tensorplug.plugin import (
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl.codegen import calls, ctypes
 from tensorplug_opencl.codegen.templates import Array
-from tensorplug_opencl.kernels import reduction, strips
-from tensorplug_opencl.kernels.strips import RESULT, SOURCE, Lanes, Visit, Walk
+from tensorplug_opencl.kernels import reduction
+from tensorplug_opencl.windows import strips
+from tensorplug_opencl.windows.strips import RESULT, SOURCE, Lanes, Visit, Walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

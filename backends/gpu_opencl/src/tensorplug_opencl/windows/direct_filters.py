@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from tensorplug.plugin import TensorType
 from tensorplug_opencl.codegen import ctypes, layouts, templates, vectors
 from tensorplug_opencl.codegen.templates import Array
-from tensorplug_opencl.kernels import direct
-from tensorplug_opencl.kernels.strips import Lanes
 from tensorplug_opencl.products import product_texts, slices
+from tensorplug_opencl.windows import direct
+from tensorplug_opencl.windows.strips import Lanes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tensorplug_opencl.buffers import DeviceBuffer
-    from tensorplug_opencl.kernels.direct import Tile
-    from tensorplug_opencl.kernels.sliding import Convolution
     from tensorplug_opencl.runtime import Launch
+    from tensorplug_opencl.windows.direct import Tile
+    from tensorplug_opencl.windows.sliding import Convolution
 
 
 BLOCK: Final = 128  # products that are added one after the other, about

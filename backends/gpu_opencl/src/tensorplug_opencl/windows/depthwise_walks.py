@@ -15,10 +15,10 @@ from tensorplug.plugin import (
 )
 from tensorplug_opencl.codegen import ctypes, functions
 from tensorplug_opencl.codegen.templates import Array
-from tensorplug_opencl.kernels import strips
-from tensorplug_opencl.kernels.strips import Lanes, Visit, Walk
 from tensorplug_opencl.products import product_texts
 from tensorplug_opencl.products.product_texts import NO_EPILOGUE, Epilogue
+from tensorplug_opencl.windows import strips
+from tensorplug_opencl.windows.strips import Lanes, Visit, Walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from tensorplug.plugin import Window
     from tensorplug_opencl.buffers import DeviceBuffer
-    from tensorplug_opencl.kernels.sliding import Convolution
     from tensorplug_opencl.products.gathers import Operand
+    from tensorplug_opencl.windows.sliding import Convolution
 
 
 def prepare_forward(convolution: Convolution, epilogue: Epilogue) -> Callable[..., None]:

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Final
 from tensorplug.plugin import TensorType
 from tensorplug_opencl.codegen import ctypes, folds, layouts, templates, vectors
 from tensorplug_opencl.codegen.templates import Array
-from tensorplug_opencl.kernels import direct, strips
-from tensorplug_opencl.kernels.strips import Lanes
 from tensorplug_opencl.products import slices
+from tensorplug_opencl.windows import direct, strips
+from tensorplug_opencl.windows.strips import Lanes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tensorplug_opencl.buffers import DeviceBuffer
-    from tensorplug_opencl.kernels.depthwise_walks import Depthwise
     from tensorplug_opencl.runtime import Launch
+    from tensorplug_opencl.windows.depthwise_walks import Depthwise
 
 
 BLOCK: Final = 64  # products that are added one after the other

@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from tensorplug.plugin import TensorType
 from tensorplug_opencl.codegen import ctypes, functions, layouts, templates, vectors
 from tensorplug_opencl.codegen.templates import Array
-from tensorplug_opencl.kernels.strips import Lanes
 from tensorplug_opencl.movement import moving
 from tensorplug_opencl.products import panels, product_texts
+from tensorplug_opencl.windows.strips import Lanes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from tensorplug.plugin import Windows
     from tensorplug_opencl.buffers import DeviceBuffer
-    from tensorplug_opencl.kernels.sliding import Convolution
     from tensorplug_opencl.products.product_texts import Epilogue
     from tensorplug_opencl.runtime import Launch
+    from tensorplug_opencl.windows.sliding import Convolution
 
 
 SUMS: Final = {64: 16}  # registers for sums, by the bytes of one

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Final
 from tensorplug.plugin import TensorType
 from tensorplug_opencl.codegen import ctypes
 from tensorplug_opencl.codegen.templates import Array
-from tensorplug_opencl.kernels import strips
-from tensorplug_opencl.kernels.strips import Lanes, Visit, Walk
 from tensorplug_opencl.products import gemm
 from tensorplug_opencl.products.matrices import Matrix
 from tensorplug_opencl.products.product_texts import Product
+from tensorplug_opencl.windows import strips
+from tensorplug_opencl.windows.strips import Lanes, Visit, Walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tensorplug_opencl.buffers import DeviceBuffer
-    from tensorplug_opencl.kernels.sliding import Convolution
     from tensorplug_opencl.runtime import Launch
+    from tensorplug_opencl.windows.sliding import Convolution
 
     Step = Callable[[DeviceBuffer, DeviceBuffer, DeviceBuffer], None]
 
