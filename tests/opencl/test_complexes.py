@@ -15,8 +15,8 @@ from tensorplug.ops import (
     powers,
     reduction,
 )
+from tensorplug_opencl import catalogue, pairs
 from tensorplug_opencl.codegen import complex_functions, ctypes
-from tensorplug_opencl.kernels import catalogue, pairs
 
 MANY = 70_001  # so many that products are cut into parts
 

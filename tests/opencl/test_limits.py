@@ -16,9 +16,9 @@ from tensorplug.contract.expressions import OPERATIONS, apply, parameter
 from tensorplug.contract.spec import TensorType
 from tensorplug.errors import KernelRefusedError
 from tensorplug_opencl.backend import OpenCLBackend
+from tensorplug_opencl.catalogue import collect_tables
 from tensorplug_opencl.codegen import vectors
 from tensorplug_opencl.codegen.statements import Value, Writer
-from tensorplug_opencl.kernels.catalogue import collect_tables
 from tensorplug_opencl.limits import STEPS, Limits
 from tensorplug_opencl.reductions import rowwise
 from tensorplug_opencl.trial import vector_checks

@@ -55,7 +55,7 @@ def tensorplug_kernels(backend: Backend) -> Iterable[KernelTable]:
     """Return the kernel tables of all families, for this backend only."""
     if backend.name != "opencl":
         return ()
-    from tensorplug_opencl.kernels.catalogue import collect_tables
+    from tensorplug_opencl.catalogue import collect_tables
 
     return collect_tables()
 

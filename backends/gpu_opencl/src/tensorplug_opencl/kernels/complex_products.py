@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tensorplug.plugin import KernelTable, TensorType, specs
+from tensorplug_opencl import pairs
 from tensorplug_opencl.codegen import calls, complex_functions, layouts, templates
-from tensorplug_opencl.kernels import matrix_products, pairs
+from tensorplug_opencl.kernels import matrix_products
 from tensorplug_opencl.movement import moving
 from tensorplug_opencl.reductions import rows
 

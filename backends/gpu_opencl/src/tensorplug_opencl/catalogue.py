@@ -19,8 +19,7 @@ from tensorplug.plugin import (
     TensorType,
 )
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl import kernels
-from tensorplug_opencl.kernels import pairs
+from tensorplug_opencl import kernels, pairs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
