@@ -267,6 +267,9 @@ def test_a_kernel_for_numpy_arrays_is_told_the_right_form(wrap):
             call(tp.asarray([1.0, 2.0]))
     message = str(caught.value)
     assert message.startswith("Halve(x=float32[2]): the kernel of the running program must")
-    assert "uses a tensorplug_opencl.buffers.DeviceBuffer as if it were a NumPy array" in message
+    assert (
+        "uses a tensorplug_opencl.memory.pool.buffers.DeviceBuffer as if it were a NumPy array"
+        in message
+    )
     assert "see the module tensorplug_opencl.extensions" in message
     assert "unsupported operand" in str(caught.value.__cause__)

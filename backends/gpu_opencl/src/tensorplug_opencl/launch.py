@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from threading import RLock
 
-    from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.measuring import Measurements
-    from tensorplug_opencl.memory import Memory
+    from tensorplug_opencl.memory.pool.buffers import DeviceBuffer
+    from tensorplug_opencl.memory.pool.pool import Memory
     from tensorplug_opencl.program import Programs
 
 

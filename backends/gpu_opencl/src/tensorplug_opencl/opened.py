@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     import numpy as np
     import pyopencl as cl
 
-    from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.limits import Limits
+    from tensorplug_opencl.memory.pool.buffers import DeviceBuffer
 
 
 class OpenedDevice:

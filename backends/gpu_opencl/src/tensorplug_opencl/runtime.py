@@ -16,22 +16,23 @@ import pyopencl as cl
 
 from tensorplug.plugin import DeviceLostError, KernelRefusedError, TensorType
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl import faults, shared_memory
-from tensorplug_opencl.buffers import DeviceBuffer
+from tensorplug_opencl import faults
 from tensorplug_opencl.features import describe
 from tensorplug_opencl.launch import HEAVY_GROUP, LIGHT_GROUP, Launch, choose_group
 from tensorplug_opencl.limits import NONE as NO_LIMITS
 from tensorplug_opencl.limits import STEPS
 from tensorplug_opencl.measuring import Measurements
-from tensorplug_opencl.memory import Memory
+from tensorplug_opencl.memory.pool import shared_memory
+from tensorplug_opencl.memory.pool.buffers import DeviceBuffer
+from tensorplug_opencl.memory.pool.pool import Memory
+from tensorplug_opencl.memory.pool.staging import Staging
 from tensorplug_opencl.program import Programs, read_title
-from tensorplug_opencl.staging import Staging
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tensorplug_opencl.limits import Limits
-    from tensorplug_opencl.memory import Pooled
+    from tensorplug_opencl.memory.pool.pool import Pooled
 
 __all__ = ["LIGHT_GROUP", "Launch", "Runtime"]
 

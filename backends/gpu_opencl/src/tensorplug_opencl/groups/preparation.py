@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from tensorplug.plugin import Expression, Shape
-    from tensorplug_opencl.buffers import DeviceBuffer
+    from tensorplug_opencl.memory.pool.buffers import DeviceBuffer
     from tensorplug_opencl.runtime import Launch, Runtime
 
     Run = Callable[..., list[DeviceBuffer]]

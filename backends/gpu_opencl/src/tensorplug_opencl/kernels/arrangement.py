@@ -10,9 +10,9 @@ from tensorplug_opencl.codegen.layouts import row_major
 from tensorplug_opencl.movement import moving
 
 if TYPE_CHECKING:
-    from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.codegen.calls import Call
     from tensorplug_opencl.codegen.layouts import Strides
+    from tensorplug_opencl.memory.pool.buffers import DeviceBuffer
     from tensorplug_opencl.opened import OpenedDevice
     from tensorplug_opencl.runtime import Launch, Runtime
 

@@ -12,8 +12,8 @@ from tensorplug_opencl.reductions.scans import Scan, make_scanner
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.codegen.folds import Fold
+    from tensorplug_opencl.memory.pool.buffers import DeviceBuffer
     from tensorplug_opencl.opened import OpenedDevice
 
 kernels = KernelTable()

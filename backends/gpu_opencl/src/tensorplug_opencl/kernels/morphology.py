@@ -13,8 +13,8 @@ from tensorplug_opencl.reductions import rows
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.codegen.calls import Call
+    from tensorplug_opencl.memory.pool.buffers import DeviceBuffer
     from tensorplug_opencl.opened import OpenedDevice
     from tensorplug_opencl.runtime import Launch, Runtime
 

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tensorplug.plugin import DType
-    from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.codegen.calls import Call
+    from tensorplug_opencl.memory.pool.buffers import DeviceBuffer
     from tensorplug_opencl.opened import OpenedDevice
     from tensorplug_opencl.runtime import Launch, Runtime
 

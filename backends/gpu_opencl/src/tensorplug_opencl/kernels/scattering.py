@@ -28,8 +28,8 @@ from tensorplug_opencl.kernels import indexing, reduction
 from tensorplug_opencl.ordering import merging
 
 if TYPE_CHECKING:
-    from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.codegen.calls import Call
+    from tensorplug_opencl.memory.pool.buffers import DeviceBuffer
     from tensorplug_opencl.opened import OpenedDevice
     from tensorplug_opencl.runtime import Launch, Runtime
 

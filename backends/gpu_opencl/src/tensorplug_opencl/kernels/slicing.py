@@ -12,9 +12,9 @@ from tensorplug_opencl.movement import moving
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.codegen.calls import Call
     from tensorplug_opencl.codegen.layouts import Strides
+    from tensorplug_opencl.memory.pool.buffers import DeviceBuffer
     from tensorplug_opencl.opened import OpenedDevice
 
 kernels = KernelTable()

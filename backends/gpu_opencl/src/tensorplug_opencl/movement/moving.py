@@ -19,8 +19,8 @@ from tensorplug_opencl.runtime import LIGHT_GROUP
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.codegen.layouts import Layout, Strides
+    from tensorplug_opencl.memory.pool.buffers import DeviceBuffer
     from tensorplug_opencl.runtime import Launch, Runtime
 
 

@@ -19,8 +19,8 @@ from tensorplug_opencl.reductions.rowwise import Form, Recipe
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.codegen.folds import Fold
+    from tensorplug_opencl.memory.pool.buffers import DeviceBuffer
     from tensorplug_opencl.runtime import Launch, Runtime
 
 

@@ -20,8 +20,8 @@ from tensorplug_opencl.reductions import rows
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug_opencl.buffers import DeviceBuffer
     from tensorplug_opencl.codegen.folds import Fold
+    from tensorplug_opencl.memory.pool.buffers import DeviceBuffer
     from tensorplug_opencl.runtime import Launch, Runtime
 
 

@@ -1,0 +1,3 @@
+"""Device memory: buffers, the pool, memory shared with the host, and uploads."""
+
+from __future__ import annotations
