@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug_opencl.program import Programs
+from tensorplug_opencl.programs.program import Programs
 
 X = np.random.default_rng(3).standard_normal((600, 500)).astype(np.float32) * 4
 MANY = [np.float32(0.3 + 0.7 * at) for at in range(20)]

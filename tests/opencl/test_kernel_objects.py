@@ -9,9 +9,9 @@ import numpy as np
 import pyopencl as cl
 import pytest
 
-from tensorplug_opencl import kernel_objects, program
-from tensorplug_opencl.kernel_objects import KernelObjects
-from tensorplug_opencl.program import Programs
+from tensorplug_opencl.programs import kernel_objects, program
+from tensorplug_opencl.programs.kernel_objects import KernelObjects
+from tensorplug_opencl.programs.program import Programs
 
 from .test_runtime import ADD_CONSTANT
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tensorplug_opencl import invokers
+from tensorplug_opencl.programs import invokers
 
 PROGRAM = """
 import tensorplug as tp

@@ -12,7 +12,7 @@ import pytest
 
 from tensorplug.dispatch.context import use_context
 from tensorplug.ops import creation, elementwise, reduction
-from tensorplug_opencl import program
+from tensorplug_opencl.programs import program
 
 ADD_CONSTANT = """
 kernel void run(global const int *x, const long x_at, global int *y, const long y_at,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tensorplug_opencl.measuring import Measurements
     from tensorplug_opencl.memory.pool.buffers import DeviceBuffer
     from tensorplug_opencl.memory.pool.pool import Memory
-    from tensorplug_opencl.program import Programs
+    from tensorplug_opencl.programs.program import Programs
 
 
 # Work-items per group, for items that do little and for items that loop. PoCL compiles a kernel

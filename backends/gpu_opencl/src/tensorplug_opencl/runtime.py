@@ -26,7 +26,7 @@ from tensorplug_opencl.memory.pool import shared_memory
 from tensorplug_opencl.memory.pool.buffers import DeviceBuffer
 from tensorplug_opencl.memory.pool.pool import Memory
 from tensorplug_opencl.memory.pool.staging import Staging
-from tensorplug_opencl.program import Programs, read_title
+from tensorplug_opencl.programs.program import Programs, read_title
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -18,9 +18,10 @@ import numpy as np
 import pyopencl as cl
 
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl import features, identity, invokers, loader
+from tensorplug_opencl import features, identity, loader
 from tensorplug_opencl.memory.pool import shared_memory
-from tensorplug_opencl.program import build, choose_options, read_binary
+from tensorplug_opencl.programs import invokers
+from tensorplug_opencl.programs.program import build, choose_options, read_binary
 from tensorplug_opencl.runtime import ATOMICS64
 from tensorplug_opencl.trial import checks, vector_checks
 from tensorplug_opencl.trial.stages import VECTORS, find_limits, name_vectors
