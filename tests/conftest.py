@@ -20,7 +20,7 @@ def pytest_collection_finish() -> None:
     count of live tensors (``tensorplug.memory.scopes``), would go through them, for half a second.
     """
     if "tensorplug_opencl" in sys.modules:
-        from tensorplug_opencl import attempts
+        from tensorplug_opencl.machine import attempts
 
         attempts.forget()
     gc.collect()

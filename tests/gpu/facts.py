@@ -63,7 +63,7 @@ def main() -> int:
     tell("environment", **_environment())
     began = time.monotonic()
     from tensorplug_opencl import device
-    from tensorplug_opencl.settings import read_trial
+    from tensorplug_opencl.machine.settings import read_trial
 
     found = device.available()  # which tries those that are new
     seconds = time.monotonic() - began
@@ -107,7 +107,7 @@ def _chosen(devices: Sequence[Any], named: str, hardware: str) -> int | None:
     """Return the number of the chosen device, as ``tp.set_backend`` numbers them."""
     import pyopencl as cl
 
-    from tensorplug_opencl import features
+    from tensorplug_opencl.machine import features
 
     if hardware:
         described = [features.describe(candidate) for candidate in devices]
@@ -129,7 +129,7 @@ def _chosen(devices: Sequence[Any], named: str, hardware: str) -> int | None:
 def _device(of: Any) -> dict[str, Any]:
     import pyopencl as cl
 
-    from tensorplug_opencl import features
+    from tensorplug_opencl.machine import features
 
     kinds = {"GPU": cl.device_type.GPU, "accelerator": cl.device_type.ACCELERATOR}
     told: dict[str, Any] = {

@@ -12,8 +12,8 @@ import textwrap
 import numpy as np
 import pytest
 
-from tensorplug_opencl import attempts, cache_folder
-from tensorplug_opencl.settings import TRIAL
+from tensorplug_opencl.machine import attempts, cache_folder
+from tensorplug_opencl.machine.settings import TRIAL
 
 from .conftest import require_device
 

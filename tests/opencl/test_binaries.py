@@ -10,10 +10,11 @@ import pyopencl as cl
 import pytest
 
 from tensorplug.errors import BackendWarning
-from tensorplug_opencl import cache_folder, device, faults, processor
+from tensorplug_opencl import device, faults
 from tensorplug_opencl.backend import OpenCLBackend
 from tensorplug_opencl.faults import BuildError
-from tensorplug_opencl.limits import Limits
+from tensorplug_opencl.machine import cache_folder, processor
+from tensorplug_opencl.machine.limits import Limits
 from tensorplug_opencl.programs import binaries, program
 from tensorplug_opencl.programs.program import Programs, build, choose_options, read_binary
 

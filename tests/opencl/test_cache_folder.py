@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tensorplug_opencl import cache_folder
+from tensorplug_opencl.machine import cache_folder
 
 
 @pytest.fixture

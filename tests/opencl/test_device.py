@@ -10,9 +10,10 @@ import pytest
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.backend import DeviceInfo
 from tensorplug.errors import BackendUnavailableError
-from tensorplug_opencl import device, features, loader, plugin
-from tensorplug_opencl.limits import NONE as NO_LIMITS
-from tensorplug_opencl.settings import TRIAL
+from tensorplug_opencl import device, plugin
+from tensorplug_opencl.machine import features, loader
+from tensorplug_opencl.machine.limits import NONE as NO_LIMITS
+from tensorplug_opencl.machine.settings import TRIAL
 from tensorplug_opencl.trial import parent
 from tensorplug_opencl.trial.verdict import UNTRIED, Verdict
 

@@ -15,7 +15,7 @@ from tensorplug.errors import KernelRefusedError
 from tensorplug.ops.matrix_products import BATCH_MAT_MUL
 from tensorplug.ops.nn import fused
 from tensorplug_opencl.codegen import layouts
-from tensorplug_opencl.limits import Limits
+from tensorplug_opencl.machine.limits import Limits
 from tensorplug_opencl.products import gemm, panels, tiled_products
 from tensorplug_opencl.products.gemm import Epilogue, Product
 from tensorplug_opencl.products.matrices import Matrix

@@ -12,8 +12,9 @@ import pyopencl as cl
 import pytest
 
 from tensorplug.errors import KernelRefusedError
-from tensorplug_opencl import cache_folder, device
+from tensorplug_opencl import device
 from tensorplug_opencl.launch import HEAVY_GROUP, LIGHT_GROUP, choose_group
+from tensorplug_opencl.machine import cache_folder
 
 from .conftest import require_device
 from .test_faults import fault

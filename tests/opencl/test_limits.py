@@ -19,7 +19,7 @@ from tensorplug_opencl.backend import OpenCLBackend
 from tensorplug_opencl.catalogue import collect_tables
 from tensorplug_opencl.codegen import vectors
 from tensorplug_opencl.codegen.statements import Value, Writer
-from tensorplug_opencl.limits import STEPS, Limits
+from tensorplug_opencl.machine.limits import STEPS, Limits
 from tensorplug_opencl.reductions import rowwise
 from tensorplug_opencl.trial import vector_checks
 
@@ -42,7 +42,7 @@ import re, sys
 import numpy as np
 import tensorplug as tp
 from tensorplug_opencl import device, program
-from tensorplug_opencl.limits import STEPS, Limits
+from tensorplug_opencl.machine.limits import STEPS, Limits
 from tensorplug_opencl.trial import parent
 from tensorplug_opencl.trial.verdict import Verdict
 parent.find_verdicts = lambda devices: [Verdict("limited", Limits(vector_bytes=32))] * len(devices)

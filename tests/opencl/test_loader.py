@@ -11,7 +11,7 @@ import pytest
 
 from tensorplug.dispatch.locks import all_locks
 from tensorplug.errors import BackendWarning
-from tensorplug_opencl import loader
+from tensorplug_opencl.machine import loader
 from tensorplug_opencl.programs import invokers
 from tensorplug_opencl.trial import parent
 

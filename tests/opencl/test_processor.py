@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tensorplug_opencl import processor
+from tensorplug_opencl.machine import processor
 
 ZEN = """processor\t: 0
 vendor_id\t: AuthenticAMD

@@ -14,7 +14,7 @@ from tests.core.reentry import points_of
 import tensorplug as tp
 from tensorplug.dispatch.context import current_context
 from tensorplug.testing import isolated_engine
-from tensorplug_opencl import cache_folder
+from tensorplug_opencl.machine import cache_folder
 
 from .conftest import require_device
 

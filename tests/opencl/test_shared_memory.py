@@ -14,7 +14,7 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import TensorType
 from tensorplug.errors import BackendMemoryError
 from tensorplug_opencl.backend import OpenCLBackend
-from tensorplug_opencl.limits import Limits
+from tensorplug_opencl.machine.limits import Limits
 from tensorplug_opencl.memory.pool import shared_memory
 
 from .test_asynchrony import TURNS, busy, running, spun, tried  # noqa: F401  # busy is a fixture

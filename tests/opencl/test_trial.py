@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import pytest
 
 from tensorplug.errors import SettingsError
-from tensorplug_opencl import attempts, cache_folder, identity, settings
-from tensorplug_opencl.limits import NONE as NO_LIMITS
-from tensorplug_opencl.limits import Limits
+from tensorplug_opencl.machine import attempts, cache_folder, identity, settings
+from tensorplug_opencl.machine.limits import NONE as NO_LIMITS
+from tensorplug_opencl.machine.limits import Limits
 from tensorplug_opencl.trial import checks, parent, stages, vector_checks, verdict
 
 # A child process whose driver gets stages wrong, dies in them, or never ends: the environment

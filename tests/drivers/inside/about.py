@@ -10,7 +10,7 @@ import re
 
 from tensorplug.errors import TensorplugError
 from tensorplug_opencl import device as devices
-from tensorplug_opencl import processor
+from tensorplug_opencl.machine import processor
 
 
 def main() -> None:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import pyopencl as cl
 
 from tensorplug.plugin import BackendUnavailableError, DeviceInfo, pip_install
-from tensorplug_opencl import loader
-from tensorplug_opencl.features import describe, dtypes_of
-from tensorplug_opencl.settings import TRIAL
+from tensorplug_opencl.machine import loader
+from tensorplug_opencl.machine.features import describe, dtypes_of
+from tensorplug_opencl.machine.settings import TRIAL
 from tensorplug_opencl.trial import parent
 from tensorplug_opencl.trial.verdict import UNTRIED
 

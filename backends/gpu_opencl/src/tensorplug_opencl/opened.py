@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug.plugin import DType, TensorType
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl.features import dtypes_of, flushed_by
-from tensorplug_opencl.limits import NONE as NO_LIMITS
+from tensorplug_opencl.machine.features import dtypes_of, flushed_by
+from tensorplug_opencl.machine.limits import NONE as NO_LIMITS
 from tensorplug_opencl.runtime import Runtime
 
 if TYPE_CHECKING:
     import numpy as np
     import pyopencl as cl
 
-    from tensorplug_opencl.limits import Limits
+    from tensorplug_opencl.machine.limits import Limits
     from tensorplug_opencl.memory.pool.buffers import DeviceBuffer
 
 

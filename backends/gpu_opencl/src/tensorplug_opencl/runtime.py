@@ -17,10 +17,10 @@ import pyopencl as cl
 from tensorplug.plugin import DeviceLostError, KernelRefusedError, TensorType
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import faults
-from tensorplug_opencl.features import describe
 from tensorplug_opencl.launch import HEAVY_GROUP, LIGHT_GROUP, Launch, choose_group
-from tensorplug_opencl.limits import NONE as NO_LIMITS
-from tensorplug_opencl.limits import STEPS
+from tensorplug_opencl.machine.features import describe
+from tensorplug_opencl.machine.limits import NONE as NO_LIMITS
+from tensorplug_opencl.machine.limits import STEPS
 from tensorplug_opencl.measuring import Measurements
 from tensorplug_opencl.memory.pool import shared_memory
 from tensorplug_opencl.memory.pool.buffers import DeviceBuffer
@@ -31,7 +31,7 @@ from tensorplug_opencl.programs.program import Programs, read_title
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tensorplug_opencl.limits import Limits
+    from tensorplug_opencl.machine.limits import Limits
     from tensorplug_opencl.memory.pool.pool import Pooled
 
 __all__ = ["LIGHT_GROUP", "Launch", "Runtime"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tensorplug.plugin import disk_cache
-from tensorplug_opencl import cache_folder, identity
+from tensorplug_opencl.machine import cache_folder, identity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

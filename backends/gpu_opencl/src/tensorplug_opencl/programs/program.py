@@ -17,16 +17,17 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pyopencl as cl
 
 from tensorplug.plugin import BackendWarning, BuildNotice, KernelRefusedError, warn
-from tensorplug_opencl import attempts, faults
+from tensorplug_opencl import faults
+from tensorplug_opencl.machine import attempts
+from tensorplug_opencl.machine.settings import TRIAL
 from tensorplug_opencl.programs import invokers
 from tensorplug_opencl.programs.binaries import Binaries
 from tensorplug_opencl.programs.kernel_objects import KernelObjects
-from tensorplug_opencl.settings import TRIAL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tensorplug_opencl.attempts import Fatal
+    from tensorplug_opencl.machine.attempts import Fatal
     from tensorplug_opencl.programs.kernel_objects import Holder
 
 

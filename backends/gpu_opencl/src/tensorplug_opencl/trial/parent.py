@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from tensorplug.plugin import Lock, child_processes
-from tensorplug_opencl import attempts, identity, settings
+from tensorplug_opencl.machine import attempts, identity, settings
 from tensorplug_opencl.trial import stages, verdict
 from tensorplug_opencl.trial.verdict import UNTRIED, Verdict
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from tensorplug_opencl.limits import NONE as NO_LIMITS
-from tensorplug_opencl.limits import Limits
+from tensorplug_opencl.machine.limits import NONE as NO_LIMITS
+from tensorplug_opencl.machine.limits import Limits
 
 VECTORS: Final = (64, 32, 16)  # bytes in a vector, the longest first
 _OPTIONAL: Final = {

@@ -6,9 +6,9 @@ import json
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
 
-from tensorplug_opencl import cache_folder, identity
-from tensorplug_opencl.limits import NONE as NO_LIMITS
-from tensorplug_opencl.limits import Limits
+from tensorplug_opencl.machine import cache_folder, identity
+from tensorplug_opencl.machine.limits import NONE as NO_LIMITS
+from tensorplug_opencl.machine.limits import Limits
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,7 +12,7 @@ import sys
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from tensorplug_opencl import cache_folder
+from tensorplug_opencl.machine import cache_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,7 @@ import os
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Final
 
-from tensorplug_opencl import processor
+from tensorplug_opencl.machine import processor
 
 if TYPE_CHECKING:
     import pyopencl as cl

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 import pyopencl as cl
 
 from tensorplug.plugin import BackendWarning, Lock, warn
-from tensorplug_opencl import cache_folder
+from tensorplug_opencl.machine import cache_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

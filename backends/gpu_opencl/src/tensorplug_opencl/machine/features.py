@@ -8,10 +8,10 @@ import pyopencl as cl
 
 from tensorplug.plugin import DType
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl.limits import NONE as NO_LIMITS
+from tensorplug_opencl.machine.limits import NONE as NO_LIMITS
 
 if TYPE_CHECKING:
-    from tensorplug_opencl.limits import Limits
+    from tensorplug_opencl.machine.limits import Limits
 
 
 def describe(device: cl.Device) -> str:
