@@ -12,7 +12,7 @@ import pyopencl as cl
 import pytest
 
 from tensorplug.errors import DeviceLostError
-from tensorplug_opencl.memory.pool import staging
+from tensorplug_opencl.memory import staging
 
 from .test_faults import Failing
 

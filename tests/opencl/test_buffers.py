@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tensorplug_opencl.memory.pool.buffers import DeviceBuffer
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.backend import Backend
 from tensorplug.contract.spec import TensorType
+from tensorplug_opencl.memory.buffers import DeviceBuffer
 
 DTYPES = sorted((dtype for dtype in dt.FIXED - {dt.float16}), key=lambda dtype: dtype.name)
 SHAPES = [(), (1,), (5,), (2, 3), (0,), (3, 0, 2), (1, 2, 1, 2, 1, 2, 1, 2)]

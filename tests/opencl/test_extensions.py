@@ -268,7 +268,7 @@ def test_a_kernel_for_numpy_arrays_is_told_the_right_form(wrap):
     message = str(caught.value)
     assert message.startswith("Halve(x=float32[2]): the kernel of the running program must")
     assert (
-        "uses a tensorplug_opencl.memory.pool.buffers.DeviceBuffer as if it were a NumPy array"
+        "uses a tensorplug_opencl.memory.buffers.DeviceBuffer as if it were a NumPy array"
         in message
     )
     assert "see the module tensorplug_opencl.extensions" in message

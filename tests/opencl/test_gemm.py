@@ -21,7 +21,7 @@ from tensorplug_opencl.products.gemm import Epilogue, Product
 from tensorplug_opencl.products.matrices import Matrix
 
 if TYPE_CHECKING:
-    from tensorplug_opencl.memory.pool.buffers import DeviceBuffer
+    from tensorplug_opencl.memory.buffers import DeviceBuffer
 
 WAYS = [*panels.SIZES, *tiled_products.TILES]
 SMALL = [panels.SIZES[-1], tiled_products.TILES[-1]]  # built soonest

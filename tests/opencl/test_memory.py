@@ -6,7 +6,6 @@ import gc
 
 import numpy as np
 import pytest
-from tensorplug_opencl.memory.pool.pool import LIMIT, parse_limit
 
 import tensorplug as tp
 from tensorplug.contract import dtypes as dt
@@ -14,6 +13,7 @@ from tensorplug.contract.spec import TensorType
 from tensorplug.errors import BackendMemoryError, SettingsError
 from tensorplug.testing import isolated_engine
 from tensorplug_opencl.backend import OpenCLBackend
+from tensorplug_opencl.memory.pool import LIMIT, parse_limit
 
 from .conftest import require_device
 

@@ -8,14 +8,14 @@ from types import SimpleNamespace
 import numpy as np
 import pyopencl as cl
 import pytest
-from tensorplug_opencl.memory.pool.shared_memory import LEAST
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import TensorType
 from tensorplug.errors import BackendMemoryError
 from tensorplug_opencl.backend import OpenCLBackend
 from tensorplug_opencl.machine.limits import Limits
-from tensorplug_opencl.memory.pool import shared_memory
+from tensorplug_opencl.memory import shared_memory
+from tensorplug_opencl.memory.shared_memory import LEAST
 
 from .test_asynchrony import TURNS, busy, running, spun, tried  # noqa: F401  # busy is a fixture
 

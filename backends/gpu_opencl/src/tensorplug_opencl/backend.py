@@ -10,7 +10,7 @@ from pyopencl.tools import PooledBuffer, PooledSVM
 from tensorplug.plugin import DType, Group, TensorType
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import device as devices
-from tensorplug_opencl.memory.pool.buffers import DeviceBuffer
+from tensorplug_opencl.memory.buffers import DeviceBuffer
 from tensorplug_opencl.opened import OpenedDevice
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl.backend import OpenCLBackend
 from tensorplug_opencl.codegen import calls, ctypes, joint, pointwise
 from tensorplug_opencl.codegen.pointwise import Formula
-from tensorplug_opencl.memory.pool.buffers import DeviceBuffer
+from tensorplug_opencl.memory.buffers import DeviceBuffer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

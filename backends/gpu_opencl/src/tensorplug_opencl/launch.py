@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from threading import RLock
 
     from tensorplug_opencl.measuring import Measurements
-    from tensorplug_opencl.memory.pool.buffers import DeviceBuffer
-    from tensorplug_opencl.memory.pool.pool import Memory
+    from tensorplug_opencl.memory.buffers import DeviceBuffer
+    from tensorplug_opencl.memory.pool import Memory
     from tensorplug_opencl.programs.program import Programs
 
 

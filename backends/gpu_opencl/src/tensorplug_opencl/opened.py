@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pyopencl as cl
 
     from tensorplug_opencl.machine.limits import Limits
-    from tensorplug_opencl.memory.pool.buffers import DeviceBuffer
+    from tensorplug_opencl.memory.buffers import DeviceBuffer
 
 
 class OpenedDevice:

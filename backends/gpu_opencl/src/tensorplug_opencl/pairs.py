@@ -16,7 +16,7 @@ from tensorplug.plugin import dtypes as dt
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug_opencl.memory.pool.buffers import DeviceBuffer
+    from tensorplug_opencl.memory.buffers import DeviceBuffer
 
 
 # The attributes that hold the output's shape change with it.

@@ -22,17 +22,17 @@ from tensorplug_opencl.machine.features import describe
 from tensorplug_opencl.machine.limits import NONE as NO_LIMITS
 from tensorplug_opencl.machine.limits import STEPS
 from tensorplug_opencl.measuring import Measurements
-from tensorplug_opencl.memory.pool import shared_memory
-from tensorplug_opencl.memory.pool.buffers import DeviceBuffer
-from tensorplug_opencl.memory.pool.pool import Memory
-from tensorplug_opencl.memory.pool.staging import Staging
+from tensorplug_opencl.memory import shared_memory
+from tensorplug_opencl.memory.buffers import DeviceBuffer
+from tensorplug_opencl.memory.pool import Memory
+from tensorplug_opencl.memory.staging import Staging
 from tensorplug_opencl.programs.program import Programs, read_title
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tensorplug_opencl.machine.limits import Limits
-    from tensorplug_opencl.memory.pool.pool import Pooled
+    from tensorplug_opencl.memory.pool import Pooled
 
 __all__ = ["LIGHT_GROUP", "Launch", "Runtime"]
 

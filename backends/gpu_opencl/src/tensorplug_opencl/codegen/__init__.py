@@ -1,3 +1,3 @@
-"""Program texts: C types, templates, statements, formulas, and the launches that most kernels make of them."""
+"""Program texts: C types, templates, statements, formulas; and the launches made of them."""
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from tensorplug.plugin import DType, Shape, TensorType
     from tensorplug.plugin import dtypes as dt
-    from tensorplug_opencl.memory.pool.buffers import DeviceBuffer
+    from tensorplug_opencl.memory.buffers import DeviceBuffer
     from tensorplug_opencl.runtime import Launch, Runtime
 
 

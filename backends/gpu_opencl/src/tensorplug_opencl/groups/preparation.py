@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from tensorplug.plugin import Expression, Shape
-    from tensorplug_opencl.memory.pool.buffers import DeviceBuffer
+    from tensorplug_opencl.memory.buffers import DeviceBuffer
     from tensorplug_opencl.runtime import Launch, Runtime
 
     Run = Callable[..., list[DeviceBuffer]]
@@ -85,7 +85,7 @@ def _prepare(group: Group, runtime: Runtime) -> Callable[..., None]:
         return element_groups.prepare(group, runtime)
     frame = _Frame.of(group)
     along = [_is_along(output, frame.kept) for output in group.outputs]
-    plan = _plan(runtime, group, frame, group.expressions())
+    plan = _plan(runtime, frame, group.expressions())
     walks_once = runtime.is_cpu and frame.length <= LONGEST and any(along)
     if plan.parts > 1 and walks_once:
         plan = plan._replace(parts=1)
@@ -169,7 +169,7 @@ class _Plan(NamedTuple):
     parts: int
 
 
-def _plan(runtime: Runtime, group: Group, frame: _Frame, roots: Sequence[Expression]) -> _Plan:
+def _plan(runtime: Runtime, frame: _Frame, roots: Sequence[Expression]) -> _Plan:
     width = choose_width(roots, runtime) if runtime.is_cpu else 1
     rank = len(frame.outer)
     if frame.side is None and not runtime.is_cpu:
@@ -330,7 +330,7 @@ class _Stages:
         )
         inputs = tuple(self._values[at] for at in reads)
         group, numbers = constants.extract(Group(self._title, frame.shape, inputs, folds, ()))
-        plan = _plan(runtime, group, frame, group.expressions())
+        plan = _plan(runtime, frame, group.expressions())
         row = passes.make_row(
             [operand.spans[frame.reduced] for operand in group.inputs],
             [(each.op, each.expression) for each in group.reductions],

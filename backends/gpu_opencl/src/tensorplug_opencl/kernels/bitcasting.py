@@ -12,7 +12,7 @@ from tensorplug_opencl.movement import moving
 
 if TYPE_CHECKING:
     from tensorplug_opencl.codegen.calls import Call
-    from tensorplug_opencl.memory.pool.buffers import DeviceBuffer
+    from tensorplug_opencl.memory.buffers import DeviceBuffer
     from tensorplug_opencl.opened import OpenedDevice
     from tensorplug_opencl.runtime import Runtime
 

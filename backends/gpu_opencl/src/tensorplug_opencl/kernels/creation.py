@@ -13,7 +13,7 @@ from tensorplug_opencl.codegen import calls, ctypes, layouts, templates
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug_opencl.memory.pool.buffers import DeviceBuffer
+    from tensorplug_opencl.memory.buffers import DeviceBuffer
     from tensorplug_opencl.opened import OpenedDevice
 
 kernels = KernelTable()

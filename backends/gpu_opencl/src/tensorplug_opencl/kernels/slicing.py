@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from tensorplug_opencl.codegen.calls import Call
     from tensorplug_opencl.codegen.layouts import Strides
-    from tensorplug_opencl.memory.pool.buffers import DeviceBuffer
+    from tensorplug_opencl.memory.buffers import DeviceBuffer
     from tensorplug_opencl.opened import OpenedDevice
 
 kernels = KernelTable()

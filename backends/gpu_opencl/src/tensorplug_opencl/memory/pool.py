@@ -14,8 +14,8 @@ from pyopencl.tools import ImmediateAllocator, MemoryPool
 
 from tensorplug.plugin import BackendMemoryError, SettingsError, TensorType, live_objects
 from tensorplug_opencl import faults
-from tensorplug_opencl.memory.pool.buffers import DeviceBuffer
-from tensorplug_opencl.memory.pool.shared_memory import SharedPool
+from tensorplug_opencl.memory.buffers import DeviceBuffer
+from tensorplug_opencl.memory.shared_memory import SharedPool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -19,7 +19,7 @@ from tensorplug_opencl.ordering.keys import Keys
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug_opencl.memory.pool.buffers import DeviceBuffer
+    from tensorplug_opencl.memory.buffers import DeviceBuffer
     from tensorplug_opencl.ordering.blocks import Rows
     from tensorplug_opencl.runtime import Launch, Runtime
 

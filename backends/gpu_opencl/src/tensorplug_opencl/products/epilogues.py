@@ -11,7 +11,7 @@ from tensorplug_opencl.products.product_texts import Epilogue
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tensorplug_opencl.memory.pool.buffers import DeviceBuffer
+    from tensorplug_opencl.memory.buffers import DeviceBuffer
     from tensorplug_opencl.products.matrices import Matrix
 
 

@@ -162,6 +162,9 @@ def _write_source(
     if not isinstance(product.c, Matrix):  # finding its place takes longer than storing it
         found_first = f"{part} across[WIDE]; for (int x = 0; x < filled; x++) across[x] = {found};"
         found = "across[x]"
+    put = product_texts.write_put(
+        product, "value", ("(row + v)", "(column + x)"), ("down", "beside")
+    )
     direct, done, in_vectors = _write_vectors(product, lanes)
     in_place = _is_read_in_place(product)
     factor = "packed_a + i * TALL * DEPTH"
@@ -218,7 +221,7 @@ def _write_source(
           A value = {value};
           {closing}
           const {part} beside = {found};
-          {product_texts.write_put(product, "value", ("(row + v)", "(column + x)"), ("down", "beside"))}
+          {put}
         }}
       }}
     }}

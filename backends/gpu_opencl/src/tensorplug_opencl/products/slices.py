@@ -15,7 +15,7 @@ from tensorplug_opencl.reductions import rows
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug_opencl.memory.pool.buffers import DeviceBuffer
+    from tensorplug_opencl.memory.buffers import DeviceBuffer
     from tensorplug_opencl.runtime import Launch, Runtime
 
 

@@ -19,7 +19,7 @@ import pyopencl as cl
 
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl.machine import features, identity, loader
-from tensorplug_opencl.memory.pool import shared_memory
+from tensorplug_opencl.memory import shared_memory
 from tensorplug_opencl.programs import invokers
 from tensorplug_opencl.programs.program import build, choose_options, read_binary
 from tensorplug_opencl.runtime import ATOMICS64

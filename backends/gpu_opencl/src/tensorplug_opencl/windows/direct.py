@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from tensorplug.plugin import Windows
-    from tensorplug_opencl.memory.pool.buffers import DeviceBuffer
+    from tensorplug_opencl.memory.buffers import DeviceBuffer
     from tensorplug_opencl.products.product_texts import Epilogue
     from tensorplug_opencl.runtime import Launch
     from tensorplug_opencl.windows.sliding import Convolution

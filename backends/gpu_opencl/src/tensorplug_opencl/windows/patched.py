@@ -20,7 +20,7 @@ from tensorplug_opencl.windows.strips import Lanes, Visit, Walk
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug_opencl.memory.pool.buffers import DeviceBuffer
+    from tensorplug_opencl.memory.buffers import DeviceBuffer
     from tensorplug_opencl.runtime import Launch
     from tensorplug_opencl.windows.sliding import Convolution
 
