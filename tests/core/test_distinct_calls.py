@@ -22,7 +22,7 @@ backend, calls, small = sys.argv[1], int(sys.argv[2]), sys.argv[3] == "small"
 devices.PLAN_LIMIT, devices.PROGRAM_LIMIT = (32, 8) if small else (512, 64)
 tp.set_backend(backend)
 if small and backend == "opencl":
-    from tensorplug_opencl import kernel_objects, program
+    from tensorplug_opencl.programs import kernel_objects, program
     kernel_objects.MOST, program.MOST_KEPT = 4, 4
 
 def resident():

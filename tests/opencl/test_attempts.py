@@ -19,7 +19,7 @@ from .conftest import require_device
 
 HELD = """
 import sys, time
-from tensorplug_opencl import attempts
+from tensorplug_opencl.machine import attempts
 with attempts.attempting("key", program="exp", step=sys.argv[1]):
     print("begun", flush=True)
     time.sleep(600)
@@ -124,7 +124,7 @@ PROGRAM = """
 import json, os, signal, sys, warnings
 import pyopencl as cl
 import tensorplug as tp
-from tensorplug_opencl import program
+from tensorplug_opencl.programs import program
 step, lethal = sys.argv[1:]
 name = lethal.split()[0]
 op = {"Sinh": tp.sinh, "Silu": tp.nn.silu}[name]

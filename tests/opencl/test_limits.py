@@ -41,7 +41,8 @@ PROGRAMS = """
 import re, sys
 import numpy as np
 import tensorplug as tp
-from tensorplug_opencl import device, program
+from tensorplug_opencl import device
+from tensorplug_opencl.programs import program
 from tensorplug_opencl.machine.limits import STEPS, Limits
 from tensorplug_opencl.trial import parent
 from tensorplug_opencl.trial.verdict import Verdict
