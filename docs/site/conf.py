@@ -77,7 +77,7 @@ html_css_files = ["site.css"]
 html_show_sourcelink = False
 wide = [
     *(f"coming_from/{library}" for library in ("numpy", "pytorch", "jax")),
-    "coming_from_tfjs",
+    "coming_from/tfjs",
     "support",
 ]
 html_theme_options = {

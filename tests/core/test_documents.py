@@ -18,9 +18,9 @@ from tensorplug.errors import SettingsError
 from tensorplug.testing import isolated_engine
 
 DOCS = Path(__file__).parents[2] / "docs"
-COMING = DOCS / "coming_from_tfjs.md"
+COMING = DOCS / "coming_from/tfjs.md"
 EXECUTED = [
-    *("array_api.md", "coming_from_tfjs.md", "forward_mode.md", "gradients.md"),
+    *("array_api.md", "coming_from/tfjs.md", "forward_mode.md", "gradients.md"),
     *("dtypes.md", "index.md", "memory.md", "mixed_precision.md", "networks.md"),
     *("quantization.md", "random.md", "../README.md"),
 ]

@@ -1,7 +1,7 @@
 """TensorFlow.js's behaviour, scenarios 24 to 26: dtypes, conversions, errors.
 
 A scenario bears the number that it has in our list of what TensorFlow.js's engine does; comments
-say where and why ours does otherwise. docs/coming_from_tfjs.md has the rows.
+say where and why ours does otherwise. docs/coming_from/tfjs.md has the rows.
 """
 
 from __future__ import annotations
