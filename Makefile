@@ -74,8 +74,9 @@ lint: $(FOR_WORK) ## check style and format
 types: $(FOR_WORK) ## check types
 	$(BIN)/mypy
 
-layers: $(FOR_WORK) ## check which module imports which
+layers: $(FOR_WORK) ## check which module imports which, and the sizes of folders
 	$(BIN)/lint-imports
+	$(BIN)/python .ci/sizes.py
 
 conformance: $(FOR_WORK) ## certify each backend; reports go to out/conformance
 	$(BIN)/tensorplug-conformance selftest
