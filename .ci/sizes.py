@@ -35,13 +35,17 @@ def excess() -> list[str]:
     for folder, most in limits["lines"].items():
         size = sum(count for path, count in lines.items() if path.is_relative_to(folder))
         if size > most:
-            result.append(f"{folder}: {size:,} lines of Python, at most {most:,} are allowed")
+            result.append(f"{folder}: {size:,} lines of Python, at most {most:,}")
     for path, count in lines.items():
         if count > limits["larger"].get(str(path), MOST_LINES):
-            result.append(f"{path}: {count} lines, at most {MOST_LINES} are allowed: split it by subject")
+            result.append(
+                f"{path}: {count} lines, at most {MOST_LINES} are allowed: split it by subject"
+            )
     for folder, count in beside.items():
         if count > limits["fuller"].get(str(folder), MOST_MODULES):
-            result.append(f"{folder}: {count} modules, at most {MOST_MODULES} are allowed side by side")
+            result.append(
+                f"{folder}: {count} modules, at most {MOST_MODULES} are allowed side by side"
+            )
     return result
 
 

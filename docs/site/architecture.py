@@ -1,7 +1,7 @@
 """Draw the layers of the core, and the ways of three calls through them, as an SVG.
 
-``python docs/site/architecture.py`` writes ``docs/images/architecture.svg``. The boxes come from the
-layers in ``pyproject.toml``; a test compares the picture with them, and the ways with real calls.
+``python docs/site/architecture.py`` writes ``docs/images/architecture.svg``. The boxes come from
+the layers in ``pyproject.toml``; a test compares the picture with them, and the ways with calls.
 """
 
 from __future__ import annotations
@@ -15,14 +15,24 @@ ROOT: Final = Path(__file__).parents[2]
 PICTURE: Final = ROOT / "docs/images/architecture.svg"
 
 PURPOSE: Final = {
-    "compile": "records a function once, groups its calls",
-    "rules": "derivatives and batches, as formulas of ops",
-    "autodiff": "the tape, and the way back along it",
-    "engine": "plans a call when it comes the first time",
-    "tensors": "operators, indexing, variables, files",
-    "ops": "public functions: check, then dispatch",
-    "dispatch": "looks up the plan, calls the kernel",
-    "contract": "what a spec, a table, a backend is",
+    "plugins": "finds and loads plugins",
+    "fft": "the public modules",
+    "introspection": "explain, error hints",
+    "library": "losses, statistics, spectra",
+    "plugin": "what plugins import",
+    "algorithms": "what backends share",
+    "compile": "records calls, groups them",
+    "rules": "derivatives and batches, as formulas",
+    "observers": "profile, debug",
+    "memory": "counted, freed",
+    "autodiff": "the tape, and the way back",
+    "mapping": "vmap",
+    "engine": "plans a call the first time",
+    "tensors": "operators, indexing, files",
+    "ops": "public functions, kernel specs",
+    "dispatch": "finds the plan of a call",
+    "contract": "what a spec, a backend is",
+    "errors": "every exception",
 }
 """What a layer does, by one of its folders. Layers without an entry share a row."""
 
@@ -44,10 +54,33 @@ WAYS: Final = (
 )
 
 WIDTH: Final = 640
+SHOWN: Final = 520  # pixels, where there is room
 _LEFT, _RIGHT = 14, 396  # the rows' boxes; the lanes of the ways are beyond
 _LANES: Final = (446, 518, 590)
 _MONO: Final = "font-family='ui-monospace,Menlo,Consolas,monospace'"
-_CHARACTER: Final = 10.4  # of the boxes' text, in pixels
+_MONO_WIDTH, _TEXT_WIDTH = 10.4, 8.6  # of a character, in pixels
+
+
+_FRAME: Final = """\
+<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {WIDTH} {height}' width='{SHOWN}'
+ font-family='system-ui,Segoe UI,Helvetica,Arial,sans-serif'>
+<title>The layers of tensorplug, and the ways of three calls through them</title>
+<style>
+.band{{fill:#e9eef4}} .plugin{{fill:#fdf1d8}} .box{{fill:#fff;stroke:#9aa7b5}}
+.name{{font-size:17px;fill:#1b2733}} .purpose,.seam{{font-size:17px;fill:#3c4a58}}
+.seam{{font-style:italic}} .head{{font-size:18px;fill:#1b2733;font-weight:600}}
+.call{{font-size:17px;font-weight:700;text-anchor:middle}}
+.way{{fill:none;stroke-width:4;stroke-linecap:round}}
+.entry{{fill:none;stroke-width:2;stroke-dasharray:2 6}}
+.number{{font-size:16px;font-weight:700;fill:#fff;text-anchor:middle}}
+</style>
+<defs><marker id='up' markerWidth='5' markerHeight='5' refX='3' refY='2.5' orient='auto'>
+<path d='M0 0 L5 2.5 L0 5 z' fill='#c2570c'/></marker></defs>
+<rect width='{WIDTH}' height='{height}' rx='10' fill='#fff'/>
+<text x='18' y='35' class='head'>the core's folders, in layers</text>
+{body}
+</svg>
+"""
 
 
 class Row(NamedTuple):
@@ -62,7 +95,9 @@ def layers() -> list[tuple[str, ...]]:
     with (ROOT / "pyproject.toml").open("rb") as file:
         contracts = tomllib.load(file)["tool"]["importlinter"]["contracts"]
     (core,) = (one for one in contracts if one.get("containers") == ["tensorplug"])
-    return [tuple(layer.replace("(", "").replace(")", "").split(" : ")) for layer in core["layers"]]
+    return [
+        tuple(layer.replace("(", "").replace(")", "").split(" : ")) for layer in core["layers"]
+    ]
 
 
 def rows() -> list[Row]:
@@ -77,39 +112,31 @@ def rows() -> list[Row]:
     return result
 
 
-def _boxes(folders: tuple[str, ...], top: float) -> tuple[list[str], float]:
-    """Return a row's boxes, wrapped, and the height that they take."""
+def _band(row: Row, top: float, kind: str = "band") -> tuple[list[str], float]:
+    """Return a row's boxes, wrapped, with its purpose, and the height that they take."""
     texts: list[str] = []
-    x: float = _LEFT + 12
-    y = top + 10
-    for folder in folders:
-        width = len(folder) * _CHARACTER + 16
+    x: float = _LEFT + 10
+    y = top + 8
+    for folder in row.folders:
+        width = len(folder) * _MONO_WIDTH + 16
         if x + width > _RIGHT - 8:
-            x, y = _LEFT + 12, y + 34
+            x, y = _LEFT + 10, y + 34
         texts += [
             f"<rect x='{x:.0f}' y='{y:.0f}' width='{width:.0f}' height='28' rx='5' class='box'/>",
             f"<text x='{x + 8:.0f}' y='{y + 20:.0f}' {_MONO} class='name'>{escape(folder)}</text>",
         ]
         x += width + 8
-    return texts, y + 34 - top
-
-
-def _band(row: Row, top: float, kind: str = "band") -> tuple[list[str], float]:
-    """Return a row with its purpose, and its height."""
-    boxes, height = _boxes(row.folders, top)
     if row.purpose:
-        height += 26
-        boxes.append(
-            f"<text x='{_LEFT + 14}' y='{top + height - 10:.0f}' class='purpose'>"
-            f"{escape(row.purpose)}</text>"
-        )
-    else:
-        height += 4
+        if x + len(row.purpose) * _TEXT_WIDTH > _RIGHT:
+            x, y = _LEFT + 12, y + 29
+        text = escape(row.purpose)
+        texts.append(f"<text x='{x + 2:.0f}' y='{y + 20:.0f}' class='purpose'>{text}</text>")
+    height = y + 36 - top
     band = (
         f"<rect x='{_LEFT}' y='{top:.0f}' width='{WIDTH - 2 * _LEFT}' height='{height:.0f}' rx='8'"
         f" class='{kind}'/>"
     )
-    return [band, *boxes], height
+    return [band, *texts], height
 
 
 def _way(way: Way, x: int, heights: dict[str, float], start: int) -> list[str]:
@@ -122,7 +149,9 @@ def _way(way: Way, x: int, heights: dict[str, float], start: int) -> list[str]:
         if end > y:
             path = f"M{x} {y:.0f} V{end:.0f}"
         else:
-            path = f"M{x} {y:.0f} C{x + 34} {y - 40:.0f} {x + 34} {end + 40:.0f} {x + 15} {end:.0f}"
+            path = (
+                f"M{x} {y:.0f} C{x + 34} {y - 40:.0f} {x + 34} {end + 40:.0f} {x + 15} {end:.0f}"
+            )
         head = "" if end > y else " marker-end='url(#up)'"
         texts.append(f"<path d='{path}' stroke='{way.colour}' class='way'{head}/>")
         y = end
@@ -150,12 +179,14 @@ def draw() -> str:
     )
     top += 36
     texts, height = _band(
-        Row(("cpu", "opencl", "yours"), "backends: kernels for one kind of hardware"), top, "plugin"
+        Row(("cpu", "opencl", "yours"), "backends: kernels for one kind of hardware"),
+        top,
+        "plugin",
     )
     body += texts
     heights[BACKENDS] = top + height / 2
     top += height + 6
-    texts, height = _band(Row(("conformance suite",), "certifies each of them"), top, "plugin")
+    texts, height = _band(Row(("conformance suite",), "certifies them"), top, "plugin")
     body += texts
     top += height + 4
     body.append(
@@ -163,34 +194,11 @@ def draw() -> str:
         "The numbers are the order in which a call enters the layers.</text>"
     )
     top += 34
-    ways = [text for way, x in zip(WAYS, _LANES, strict=True) for text in _way(way, x, heights, 50)]
-    heads = [
-        f"<text x='{x}' y='34' fill='{way.colour}' {_MONO} class='call'>{way.call}</text>"
-        for way, x in zip(WAYS, _LANES, strict=True)
-    ]
-    return "\n".join(
-        [
-            f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {WIDTH} {top:.0f}'"
-            f" width='{WIDTH}' font-family='system-ui,Segoe UI,Helvetica,Arial,sans-serif'>",
-            "<title>The layers of tensorplug, and the ways of three calls through them</title>",
-            "<style>.band{fill:#e9eef4}.plugin{fill:#fdf1d8}.box{fill:#fff;stroke:#9aa7b5}"
-            ".name{font-size:17px;fill:#1b2733}.purpose,.seam{font-size:17px;fill:#3c4a58}"
-            ".seam{font-style:italic}.head{font-size:18px;fill:#1b2733;font-weight:600}"
-            ".call{font-size:17px;font-weight:700;text-anchor:middle}"
-            ".way{fill:none;stroke-width:4;stroke-linecap:round}"
-            ".entry{fill:none;stroke-width:2;stroke-dasharray:2 6}"
-            ".number{font-size:16px;font-weight:700;fill:#fff;text-anchor:middle}</style>",
-            "<defs><marker id='up' markerWidth='5' markerHeight='5' refX='3' refY='2.5' orient='auto'>"
-            "<path d='M0 0 L5 2.5 L0 5 z' fill='#c2570c'/></marker></defs>",
-            f"<rect width='{WIDTH}' height='{top:.0f}' rx='10' fill='#fff'/>",
-            f"<text x='{_LEFT + 4}' y='35' class='head'>the core's folders, in layers</text>",
-            *body,
-            *ways,
-            *heads,
-            "</svg>",
-            "",
-        ]
-    )
+    for way, x in zip(WAYS, _LANES, strict=True):
+        body += _way(way, x, heights, 50)
+        head = f"<text x='{x}' y='34' fill='{way.colour}' {_MONO} class='call'>"
+        body.append(f"{head}{way.call}</text>")
+    return _FRAME.format(WIDTH=WIDTH, SHOWN=SHOWN, height=round(top), body="\n".join(body))
 
 
 if __name__ == "__main__":

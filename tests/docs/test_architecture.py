@@ -1,13 +1,15 @@
 """The picture of the layers shows the layers of pyproject.toml, and the ways that calls take."""
 
+from __future__ import annotations
+
 import sys
 from pathlib import Path
 
 import pytest
-import tensorplug_cpu
 from architecture import BACKENDS, PICTURE, PURPOSE, WAYS, draw, layers
 
 import tensorplug as tp
+import tensorplug_cpu
 
 FOLDERS = {Path(tp.__file__).parent: None, Path(tensorplug_cpu.__file__).parent: BACKENDS}
 X, Y = tp.asarray([1.0, 2.0]), tp.asarray([3.0, 4.0])
@@ -25,10 +27,10 @@ CALLS = {
 
 
 def layers_entered(call):
-    """Return the folders of the core, and the backend, in the order in which a call enters them."""
+    """Return the folders of the core, and the backend, in the order of a call."""
     entered = []
 
-    def note(frame, event, argument):
+    def note(frame, event, _):
         file = Path(frame.f_code.co_filename)
         for root, name in FOLDERS.items():
             if event == "call" and file.is_relative_to(root):
