@@ -113,6 +113,7 @@ docs: $(FOR_WORK) ## write the generated pages and stubs again
 	$(BIN)/python -m tests.core.gradient_page
 	$(BIN)/python -m tests.docs.spec_page
 	$(BIN)/python -m tensorplug.testing.stubs
+	$(BIN)/python docs/site/architecture.py
 
 site: $(FOR_SITE) ## build the documentation site into out/site; needs no backend but cpu
 	$(BIN)/sphinx-build --fail-on-warning --keep-going -q -c docs/site docs $(OUT)/site
