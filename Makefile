@@ -74,7 +74,7 @@ lint: $(FOR_WORK) ## check style and format
 types: $(FOR_WORK) ## check types
 	$(BIN)/mypy
 
-layers: $(FOR_WORK) ## check which module imports which, and the sizes of folders
+layers: $(FOR_WORK) ## check which module imports which, and the sizes of folders and modules
 	$(BIN)/lint-imports
 	$(BIN)/python .ci/sizes.py
 
