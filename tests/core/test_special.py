@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
+from tensorplug.algorithms import incomplete_gamma_formulas
 from tensorplug.errors import ArgumentError, DTypeError, GradientNotFoundError, ShapeError
-from tensorplug.plugin import incomplete_gamma_formulas
 from tensorplug.testing import check_grads
 
 from .engines import expect

@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from tensorplug.plugin import bilinear_taps, specs
+from tensorplug.algorithms import bilinear_taps
+from tensorplug.plugin import specs
 from tensorplug_cpu.execution import parallel
 from tensorplug_cpu.jit.codegen.settings import JIT
 from tensorplug_cpu.jit.families import resizing

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tensorplug.algorithms import RANDOM_KEY
 from tensorplug.ops.random import box_muller
 from tensorplug.ops.random import random as ops
-from tensorplug.plugin import RANDOM_KEY, TensorType
+from tensorplug.plugin import TensorType
 from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.oracle import random as oracle
 from tensorplug_cpu.jit.codegen.functions import Function

@@ -17,6 +17,7 @@ import tomllib
 
 import pytest
 
+from tensorplug import algorithms, errors, plugin
 from tensorplug_conformance.primitives import PRIMITIVES
 
 from .conftest import ROOT
@@ -65,6 +66,17 @@ def test_current_contract_is_recorded():
 @pytest.mark.parametrize("contract", FROZEN)
 def test_contract_keeps_its_names(contract):
     assert sorted(set(recorded(contract)) - set(lines())) == []
+
+
+@pytest.mark.parametrize("name", sorted(algorithms.__all__))
+def test_the_contract_answers_names_that_have_moved(name):
+    with pytest.warns(DeprecationWarning, match=rf"plugin\.{name} .* from tensorplug\.algorithms"):
+        assert getattr(plugin, name) is getattr(algorithms, name)
+
+
+def test_the_contract_has_at_most_75_names_besides_errors():
+    assert len(set(plugin.__all__) - set(errors.__all__)) <= 75
+    assert not set(plugin.__all__) & set(algorithms.__all__)
 
 
 def test_every_published_minor_version_has_its_contract(distributions):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 _PACKAGE: Final = __name__.partition(".")[0]
-_OF_PLUGINS: Final = ("einops", "errors", "plugin", "testing")  # never suggested
+_OF_PLUGINS: Final = ("algorithms", "einops", "errors", "plugin", "testing")  # never suggested
 
 
 def missing(module: str, name: str) -> AttributeError:

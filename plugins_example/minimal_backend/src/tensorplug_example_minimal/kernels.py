@@ -11,6 +11,7 @@ import math
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from tensorplug.algorithms import scatter_depth
 from tensorplug.plugin import (
     ArgumentError,
     DType,
@@ -18,7 +19,6 @@ from tensorplug.plugin import (
     KernelTable,
     Scalar,
     TensorType,
-    scatter_depth,
     specs,
 )
 from tensorplug.plugin import dtypes as dt

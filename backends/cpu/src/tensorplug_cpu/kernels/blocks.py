@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.plugin import (
-    KernelTable,
-    TensorType,
+from tensorplug.algorithms import (
     cells_first_permutation,
     plan_depth_rearrangement,
-    specs,
     split_spatial_axes,
 )
+from tensorplug.plugin import KernelTable, TensorType, specs
 from tensorplug_cpu.execution.floating_point import without_warnings
 
 if TYPE_CHECKING:

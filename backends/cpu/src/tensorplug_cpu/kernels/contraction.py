@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.plugin import KernelTable, TensorType, contraction_order, specs
+from tensorplug.algorithms import contraction_order
+from tensorplug.plugin import KernelTable, TensorType, specs
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.execution.blas import matmul
 from tensorplug_cpu.execution.floating_point import kernel

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensorplug.plugin import RANDOM_KEY, KernelTable, TensorType, box_muller, key_halves, specs
+from tensorplug.algorithms import RANDOM_KEY, box_muller, key_halves
+from tensorplug.plugin import KernelTable, TensorType, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.execution.floating_point import without_warnings

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensorplug.plugin import KernelTable, TensorType, host_functions, specs
+from tensorplug.algorithms import host_functions
+from tensorplug.plugin import KernelTable, TensorType, specs
 from tensorplug_cpu.execution.floating_point import without_warnings
 from tensorplug_cpu.numerics.stable_sort import arg_sorted
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Final
 
-from tensorplug.plugin import KernelTable, TensorType, host_functions, specs
+from tensorplug.algorithms import host_functions
+from tensorplug.plugin import KernelTable, TensorType, specs
 from tensorplug_cpu.execution.floating_point import without_warnings
 from tensorplug_cpu.segments import row_sums
 

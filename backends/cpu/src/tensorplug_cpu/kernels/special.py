@@ -7,17 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.plugin import (
-    KernelSpec,
-    KernelTable,
-    TensorType,
+from tensorplug.algorithms import (
     bessel_formulas,
     gamma_formulas,
     incomplete_beta_formulas,
     incomplete_gamma_formulas,
     normal_formulas,
-    specs,
 )
+from tensorplug.plugin import KernelSpec, KernelTable, TensorType, specs
 from tensorplug_cpu.execution.outputs import elementwise_kernel
 from tensorplug_cpu.jit.groups.elementary import compiled
 

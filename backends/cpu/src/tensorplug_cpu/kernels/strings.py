@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.plugin import KernelTable, TensorType, host_functions, specs
+from tensorplug.algorithms import host_functions
+from tensorplug.plugin import KernelTable, TensorType, specs
 from tensorplug_cpu.execution.floating_point import kernel, without_warnings
 
 if TYPE_CHECKING:

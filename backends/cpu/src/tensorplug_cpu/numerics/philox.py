@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug.plugin import philox
+from tensorplug.algorithms import philox
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array

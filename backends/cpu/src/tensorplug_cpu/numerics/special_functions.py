@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug.plugin import error_function
+from tensorplug.algorithms import error_function
 from tensorplug_cpu.execution import parallel
 from tensorplug_cpu.memory.pool import empty
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug.plugin import box_muller
+from tensorplug.algorithms import box_muller
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.numerics.special_functions import horner
 

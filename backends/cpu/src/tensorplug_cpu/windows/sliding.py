@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug.plugin import Shape, Window, Windows, channel_axis
+from tensorplug.algorithms import channel_axis
 from tensorplug_cpu.memory.pool import pool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tensorplug.plugin import Shape, Window, Windows
     from tensorplug_cpu.arrays import Array
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tensorplug.plugin import box_muller, philox
+from tensorplug.algorithms import box_muller, philox
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl.codegen import ctypes
 

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from tensorplug.plugin import Expression, KernelRefusedError, elementary, expressions
+from tensorplug.algorithms import elementary
+from tensorplug.plugin import Expression, KernelRefusedError, expressions
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl.codegen import ctypes, formats
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug.plugin import KernelTable, Shape, TensorType, match_ranks, specs
+from tensorplug.algorithms import match_ranks
+from tensorplug.plugin import KernelTable, Shape, TensorType, specs
 from tensorplug_opencl.codegen import calls
 from tensorplug_opencl.codegen.layouts import row_major
 from tensorplug_opencl.movement import moving

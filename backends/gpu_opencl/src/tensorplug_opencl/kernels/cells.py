@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug.plugin import (
-    KernelTable,
-    Shape,
-    TensorType,
+from tensorplug.algorithms import (
     cells_first_permutation,
     plan_depth_rearrangement,
-    specs,
     split_spatial_axes,
 )
+from tensorplug.plugin import KernelTable, Shape, TensorType, specs
 from tensorplug_opencl.codegen import calls
 from tensorplug_opencl.codegen.layouts import permuted_strides, row_major
 from tensorplug_opencl.movement import moving

@@ -10,17 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from tensorplug.plugin import (
-    CONVOLUTION_2D,
-    CONVOLUTION_3D,
-    ConvolutionFamily,
-    KernelRefusedError,
-    KernelTable,
-    Shape,
-    TensorType,
-    channel_axis,
-    specs,
-)
+from tensorplug.algorithms import CONVOLUTION_2D, CONVOLUTION_3D, ConvolutionFamily, channel_axis
+from tensorplug.plugin import KernelRefusedError, KernelTable, Shape, TensorType, specs
 from tensorplug_opencl.codegen import calls, layouts
 from tensorplug_opencl.movement import channels_last
 from tensorplug_opencl.products.epilogues import choose_epilogue

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from tensorplug.plugin import DType, KernelTable, Scalar, TensorType, rotation_sources, specs
+from tensorplug.algorithms import rotation_sources
+from tensorplug.plugin import DType, KernelTable, Scalar, TensorType, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl.codegen import calls, ctypes, layouts, templates
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from tensorplug.plugin import KernelTable, TensorType, Window, dilation_windows, specs
+from tensorplug.algorithms import dilation_windows
+from tensorplug.plugin import KernelTable, TensorType, Window, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl.codegen import calls, ctypes, layouts, templates
 from tensorplug_opencl.kernels import reduction

@@ -7,14 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from tensorplug.plugin import (
-    KernelTable,
-    TensorType,
-    Windows,
-    dilated_pooling_windows,
-    pooling_windows,
-    specs,
-)
+from tensorplug.algorithms import dilated_pooling_windows, pooling_windows
+from tensorplug.plugin import KernelTable, TensorType, Windows, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl.codegen import calls, ctypes
 from tensorplug_opencl.codegen.templates import Array

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tensorplug.plugin import DType, KernelTable, TensorType, bilinear_taps, nearest_pixels, specs
+from tensorplug.algorithms import bilinear_taps, nearest_pixels
+from tensorplug.plugin import DType, KernelTable, TensorType, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl.codegen import calls, ctypes, layouts, templates
 from tensorplug_opencl.kernels import reduction

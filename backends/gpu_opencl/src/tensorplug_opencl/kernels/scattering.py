@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from tensorplug.algorithms import scatter_depth
 from tensorplug.plugin import (
     DType,
     KernelRefusedError,
@@ -18,7 +19,6 @@ from tensorplug.plugin import (
     SettingsError,
     Shape,
     TensorType,
-    scatter_depth,
     shapes,
     specs,
 )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.plugin import KernelTable, Selection, Shape, TensorType, selection, specs
+from tensorplug.algorithms import Selection, selection
+from tensorplug.plugin import KernelTable, Shape, TensorType, specs
 from tensorplug_opencl.codegen import calls
 from tensorplug_opencl.codegen.layouts import broadcast_strides, row_major
 from tensorplug_opencl.movement import moving

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from tensorplug.plugin import DType, Shape, TensorType, channel_broadcast_shape
+from tensorplug.algorithms import channel_broadcast_shape
 from tensorplug_opencl.codegen import ctypes, layouts
 from tensorplug_opencl.products.product_texts import Epilogue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from tensorplug.plugin import DType, Shape, TensorType
     from tensorplug_opencl.memory.buffers import DeviceBuffer
     from tensorplug_opencl.products.matrices import Matrix
 

@@ -4,15 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tensorplug.plugin import (
-    DType,
-    Shape,
-    TensorType,
-    Windows,
-    channel_axis,
-    convolution_windows,
-    spatial_axes,
-)
+from tensorplug.algorithms import channel_axis, convolution_windows, spatial_axes
+from tensorplug.plugin import DType, Shape, TensorType, Windows
 from tensorplug_opencl.codegen import ctypes, functions
 from tensorplug_opencl.codegen.templates import Array
 from tensorplug_opencl.products import product_texts

@@ -6,19 +6,13 @@ from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tensorplug.plugin import (
-    DType,
-    Shape,
-    Windows,
-    channel_axis,
-    convolution_windows,
-    spatial_axes,
-)
+from tensorplug.algorithms import channel_axis, convolution_windows, spatial_axes
 from tensorplug_opencl.codegen import layouts
 from tensorplug_opencl.movement import channels_last
 from tensorplug_opencl.products.gathers import Digit, gather
 
 if TYPE_CHECKING:
+    from tensorplug.plugin import DType, Shape, Windows
     from tensorplug_opencl.codegen.layouts import Strides
     from tensorplug_opencl.opened import OpenedDevice
     from tensorplug_opencl.products.gathers import Operand

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import dask.array as da
 import numpy as np
 
-from tensorplug.plugin import KernelTable, OutOfRangeError, TensorType, scatter_depth, specs
+from tensorplug.algorithms import scatter_depth
+from tensorplug.plugin import KernelTable, OutOfRangeError, TensorType, specs
 from tensorplug_dask.blocks import WithoutWarnings, chunks_of, fresh, meta, starts_of
 from tensorplug_dask.kernels.reduction import tree, wider
 from tensorplug_dask.native import native

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug.plugin import Expression, elementary, expressions
+from tensorplug.algorithms import elementary
+from tensorplug.plugin import Expression, expressions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

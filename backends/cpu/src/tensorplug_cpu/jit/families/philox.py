@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug.plugin import box_muller, philox
+from tensorplug.algorithms import box_muller, philox
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.execution import parallel
 from tensorplug_cpu.jit.codegen.functions import Function

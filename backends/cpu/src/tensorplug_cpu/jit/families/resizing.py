@@ -20,7 +20,7 @@ from tensorplug_cpu.memory.pool import empty
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.plugin import Taps
+    from tensorplug.algorithms import Taps
     from tensorplug_cpu.arrays import Array
 
     Value = Any  # of llvmlite

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from tensorplug.plugin import fill_modes
+from tensorplug.algorithms import fill_modes
 from tensorplug_cpu.execution import parallel
 from tensorplug_cpu.jit.codegen.functions import Function
 from tensorplug_cpu.jit.codegen.settings import is_worthwhile

@@ -6,15 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.plugin import (
-    PIXEL_CHANNELS,
-    PIXEL_OPAQUE,
-    KernelTable,
-    TensorType,
-    fill_modes,
-    pixel_levels,
-    specs,
-)
+from tensorplug.algorithms import PIXEL_CHANNELS, PIXEL_OPAQUE, fill_modes, pixel_levels
+from tensorplug.plugin import KernelTable, TensorType, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.execution.floating_point import without_warnings

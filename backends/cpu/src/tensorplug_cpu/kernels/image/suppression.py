@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.plugin import KernelSpec, KernelTable, TensorType, host_functions, specs
+from tensorplug.algorithms import host_functions
+from tensorplug.plugin import KernelSpec, KernelTable, TensorType, specs
 from tensorplug_cpu.execution.floating_point import without_warnings
 
 if TYPE_CHECKING:

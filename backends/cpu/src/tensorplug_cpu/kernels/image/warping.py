@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensorplug.plugin import KernelTable, Scalar, TensorType, fill_modes, rotation_sources, specs
+from tensorplug.algorithms import fill_modes, rotation_sources
+from tensorplug.plugin import KernelTable, Scalar, TensorType, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.execution.floating_point import without_warnings

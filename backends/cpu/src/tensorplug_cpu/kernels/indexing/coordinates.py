@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug.plugin import KernelTable, TensorType, host_functions, specs
+from tensorplug.algorithms import host_functions
+from tensorplug.plugin import KernelTable, TensorType, specs
 from tensorplug_cpu.execution.floating_point import without_warnings
 
 if TYPE_CHECKING:

@@ -7,15 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.plugin import (
-    KernelTable,
-    OutOfRangeError,
-    Scalar,
-    Shape,
-    TensorType,
-    scatter_depth,
-    specs,
-)
+from tensorplug.algorithms import scatter_depth
+from tensorplug.plugin import KernelTable, OutOfRangeError, Scalar, Shape, TensorType, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.arrays import element
 from tensorplug_cpu.execution.floating_point import without_warnings

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug.plugin import KernelTable, TensorType, scatter_depth, specs
+from tensorplug.algorithms import scatter_depth
+from tensorplug.plugin import KernelTable, TensorType, specs
 from tensorplug_cpu.arrays import UNROUNDED
 from tensorplug_cpu.execution.floating_point import without_warnings
 from tensorplug_cpu.kernels.indexing.indexing import flatten_indices

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.plugin import KernelTable, TensorType, selection, specs
+from tensorplug.algorithms import selection
+from tensorplug.plugin import KernelTable, TensorType, specs
 from tensorplug_cpu.execution.floating_point import without_warnings
 
 if TYPE_CHECKING:

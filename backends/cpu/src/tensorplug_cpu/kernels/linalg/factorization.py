@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tensorplug.plugin import KernelTable, host_functions, specs
+from tensorplug.algorithms import host_functions
+from tensorplug.plugin import KernelTable, specs
 from tensorplug_cpu.arrays import UNROUNDED
 
 kernels = KernelTable()

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug.plugin import SELU_ALPHA, SELU_SCALE, KernelTable, TensorType, specs
+from tensorplug.algorithms import SELU_ALPHA, SELU_SCALE
+from tensorplug.plugin import KernelTable, TensorType, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.arrays import element, working
 from tensorplug_cpu.execution.floating_point import kernel, without_warnings

@@ -5,16 +5,13 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tensorplug.plugin import (
+from tensorplug.algorithms import (
     CONVOLUTION_2D,
     CONVOLUTION_3D,
     ConvolutionFamily,
-    KernelTable,
-    Shape,
-    TensorType,
-    Windows,
     convolution_windows,
 )
+from tensorplug.plugin import KernelTable, Shape, TensorType, Windows
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.constants import Bindable
 from tensorplug_cpu.execution.floating_point import without_warnings

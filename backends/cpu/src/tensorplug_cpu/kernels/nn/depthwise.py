@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tensorplug.plugin import CONVOLUTION_DEPTHWISE, KernelTable
+from tensorplug.algorithms import CONVOLUTION_DEPTHWISE
+from tensorplug.plugin import KernelTable
 from tensorplug_cpu import depthwise
 from tensorplug_cpu.jit.families import depthwise as native
 from tensorplug_cpu.kernels.nn.convolution import enter

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tensorplug.algorithms import channel_broadcast_shape, convolution_windows
 from tensorplug.plugin import (
     Group,
     GroupInput,
@@ -14,8 +15,6 @@ from tensorplug.plugin import (
     KernelSpec,
     KernelTable,
     TensorType,
-    channel_broadcast_shape,
-    convolution_windows,
     expressions,
     specs,
 )

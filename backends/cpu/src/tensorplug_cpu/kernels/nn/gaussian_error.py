@@ -11,14 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug.plugin import (
-    GELU_CUBIC,
-    GELU_REACH,
-    KernelTable,
-    TensorType,
-    error_function,
-    specs,
-)
+from tensorplug.algorithms import GELU_CUBIC, GELU_REACH, error_function
+from tensorplug.plugin import KernelTable, TensorType, specs
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.execution import parallel
 from tensorplug_cpu.execution.floating_point import without_warnings

@@ -8,15 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.plugin import (
-    DType,
-    KernelTable,
-    TensorType,
-    Windows,
-    dilated_pooling_windows,
-    pooling_windows,
-    specs,
-)
+from tensorplug.algorithms import dilated_pooling_windows, pooling_windows
+from tensorplug.plugin import DType, KernelTable, TensorType, Windows, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.arrays import UNROUNDED, working
 from tensorplug_cpu.execution.floating_point import without_warnings

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensorplug.plugin import SILU_REACH, KernelTable, TensorType, specs
+from tensorplug.algorithms import SILU_REACH
+from tensorplug.plugin import KernelTable, TensorType, specs
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.execution.outputs import elementwise_kernel
 

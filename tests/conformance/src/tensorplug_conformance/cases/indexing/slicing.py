@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.plugin import ArgumentError, ShapeError, TensorType, selection, specs
+from tensorplug.algorithms import selection
+from tensorplug.plugin import ArgumentError, ShapeError, TensorType, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.case import Case
 from tensorplug_conformance.corpus import LARGE

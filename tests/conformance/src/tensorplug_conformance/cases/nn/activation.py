@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensorplug.plugin import SELU_ALPHA, SELU_SCALE, specs
+from tensorplug.algorithms import SELU_ALPHA, SELU_SCALE
 from tensorplug.plugin import dtypes as dt
+from tensorplug.plugin import specs
 from tensorplug_conformance.case import Case
 from tensorplug_conformance.corpus import LARGE
 from tensorplug_conformance.oracle.nn import activation as oracle

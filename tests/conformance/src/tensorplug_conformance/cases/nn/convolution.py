@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tensorplug.plugin import CONVOLUTION_2D
+from tensorplug.algorithms import CONVOLUTION_2D
 from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.case import Case
 from tensorplug_conformance.oracle.nn import convolution as oracle
@@ -14,7 +14,7 @@ from tensorplug_conformance.tables import CaseTable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tensorplug.plugin import ConvolutionFamily
+    from tensorplug.algorithms import ConvolutionFamily
     from tensorplug_conformance.corpus import Corpus
 
 cases = CaseTable()

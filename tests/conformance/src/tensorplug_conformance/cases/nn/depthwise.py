@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensorplug.plugin import CONVOLUTION_DEPTHWISE
+from tensorplug.algorithms import CONVOLUTION_DEPTHWISE
 from tensorplug_conformance.cases.nn import convolution
 from tensorplug_conformance.cases.nn.convolution import Geometry, enter
 from tensorplug_conformance.oracle.nn import convolution as oracle

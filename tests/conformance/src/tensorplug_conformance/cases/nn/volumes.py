@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorplug.plugin import CONVOLUTION_3D
+from tensorplug.algorithms import CONVOLUTION_3D
 from tensorplug_conformance.cases.nn.convolution import Geometry, enter
 from tensorplug_conformance.oracle.nn import convolution as oracle
 from tensorplug_conformance.tables import CaseTable
