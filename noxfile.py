@@ -9,7 +9,8 @@ import nox
 nox.options.sessions = ["lint", "types", "tests"]
 nox.options.default_venv_backend = "venv"
 
-_EXAMPLES = ("attention", "dask_backend", "minimal_backend", "onnx", "op_package", "optimizers")
+_EXTENSIONS = ("onnx",)
+_EXAMPLES = ("attention", "dask_backend", "minimal_backend", "op_package", "optimizers")
 
 
 def _install(session: nox.Session, *groups: str) -> None:
@@ -20,6 +21,7 @@ def _install(session: nox.Session, *groups: str) -> None:
         "./backends/cpu[jit]",
         f"./backends/gpu_opencl{runtime}",
         "./tests/conformance",
+        *(f"./extensions/{name}" for name in _EXTENSIONS),
         *(f"./plugins_example/{name}" for name in _EXAMPLES),
     ]
     chosen = [argument for group in groups for argument in ("--group", group)]

@@ -34,7 +34,7 @@ class ReleaseError(Exception):
 
 def projects(root: Path) -> list[Path]:
     """Return the ``pyproject.toml`` of each distribution, the core's first."""
-    places = ("core", "backends/*", "tests/conformance", "plugins_example/*")
+    places = ("core", "backends/*", "tests/conformance", "plugins_example/*", "extensions/*")
     return [path for place in places for path in sorted(root.glob(f"{place}/pyproject.toml"))]
 
 

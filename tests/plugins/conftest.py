@@ -332,7 +332,7 @@ class Environment:
 @pytest.fixture(scope="session")
 def distributions() -> dict[str, Path]:
     """The folders of this repository's distributions, by distribution name."""
-    patterns = ("core", "backends/*", "plugins_example/*", "tests/conformance")
+    patterns = ("core", "backends/*", "plugins_example/*", "extensions/*", "tests/conformance")
     files = [
         file for pattern in patterns for file in sorted(ROOT.glob(f"{pattern}/pyproject.toml"))
     ]

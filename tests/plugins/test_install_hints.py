@@ -36,7 +36,7 @@ BROKEN = ("{", "[]", "null", "3", json.dumps({"dir_info": {}}))
             ["tensorplug", "tensorplug-onnx"],
             "--upgrade",
             "--upgrade tensorplug tensorplug-onnx",
-            "--upgrade ./core ./plugins_example/onnx",
+            "--upgrade ./core ./extensions/onnx",
         ),
         # A checkout has neither of these.
         (["tensorplug", "acme"], "--upgrade", "--upgrade tensorplug acme", ""),

@@ -17,7 +17,7 @@ FOLDERS: Final = {
     "tensorplug-opencl": "backends/gpu_opencl",
     "tensorplug-conformance": "tests/conformance",
     "tensorplug-dask": "plugins_example/dask_backend",
-    "tensorplug-onnx": "plugins_example/onnx",
+    "tensorplug-onnx": "extensions/onnx",
 }
 
 _REQUIREMENT: Final = re.compile(r"([\w.-]+)(\[[^\]]*\])?", re.ASCII)  # a name, perhaps extras
