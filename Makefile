@@ -13,8 +13,8 @@ RUNTIME := core backends/cpu backends/gpu_opencl
 EXTENSIONS := $(patsubst %/pyproject.toml,%,$(wildcard extensions/*/pyproject.toml))
 EXAMPLES := $(patsubst %/pyproject.toml,%,$(wildcard plugins_example/*/pyproject.toml))
 DEVELOPED := $(RUNTIME) $(EXTENSIONS) tests/conformance $(EXAMPLES)
-DEMONSTRATED := $(RUNTIME) plugins_example/optimizers
-DOCUMENTED := core backends/cpu tests/conformance
+DEMONSTRATED := $(RUNTIME) extensions/train
+DOCUMENTED := core backends/cpu $(EXTENSIONS) tests/conformance
 
 # The CPU's loops are compiled by LLVM. On a machine without an OpenCL driver the other extra brings
 # the runtime of a CPU.
@@ -150,7 +150,7 @@ gpu: $(FOR_WORK) ## try and measure a GPU in SECONDS; out/gpu/summary.md is for 
 
 wheels: $(FOR_WORK) ## put all wheels that tests/gpu needs elsewhere into out/wheels
 	rm -rf $(OUT)/wheels
-	for path in $(RUNTIME) tests/conformance; do \
+	for path in $(RUNTIME) extensions/train tests/conformance; do \
 	  $(BIN)/python -m build --wheel --no-isolation --outdir $(OUT)/wheels $$path || exit 1; \
 	done
 	$(PIP) download --only-binary :all: --dest $(OUT)/wheels $(FOR:%=--python-version %) \

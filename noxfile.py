@@ -9,8 +9,8 @@ import nox
 nox.options.sessions = ["lint", "types", "tests"]
 nox.options.default_venv_backend = "venv"
 
-_EXTENSIONS = ("onnx",)
-_EXAMPLES = ("attention", "dask_backend", "minimal_backend", "op_package", "optimizers")
+_EXTENSIONS = ("onnx", "train")
+_EXAMPLES = ("attention", "dask_backend", "minimal_backend", "op_package")
 
 
 def _install(session: nox.Session, *groups: str) -> None:

@@ -144,7 +144,7 @@ def test_the_table_names_parameters_that_exist():
     known = {
         parameter
         for value in PUBLIC.values()
-        if inspect.isfunction(value) or value.__module__.startswith("tensorplug.train")
+        if inspect.isfunction(value) or value.__module__.startswith("tensorplug_train")
         for parameter in inspect.signature(value).parameters
     }
     meant = {ours for targets in foreign_keywords.KEYWORDS.values() for ours in targets}

@@ -25,6 +25,7 @@ from .contract_record import CONTRACTS, current_version, lines
 from .test_packaging import USE, USED
 
 # The backend of a contract is what it was: a change of one of its files breaks the contract.
+SUITE = ("tensorplug-conformance", "tensorplug-train")  # it trains on level 4
 FROZEN = {"v0_1": "d8f2bbb0"}
 
 # Cores: the current one, and what it would be as a release of another number.
@@ -126,7 +127,7 @@ def cores(wheels, distributions, wheel_of):
 @pytest.mark.timeout(900)
 def test_versions_that_live_together(environment, cores, wheels, wheel_of):
     """One environment goes through the matrix: pip changes core and plugin in it."""
-    environment.pip("install", str(wheels["tensorplug-conformance"]))
+    environment.pip("install", *(str(wheels[name]) for name in SUITE))
     for contract, requirement, version, works in MATRIX:
         frozen = wheel_of(
             CONTRACTS / contract, requires=("tensorplug>=0.1", f"tensorplug{requirement}")
@@ -163,7 +164,7 @@ def test_a_contract_is_still_conformant(environment, wheels, wheel_of, contract,
     On each change in a few dtypes, which shows whether calls are what they were.
     """
     environment.pip(
-        "install", str(wheels["tensorplug-conformance"]), str(wheel_of(CONTRACTS / contract))
+        "install", *(str(wheels[name]) for name in SUITE), str(wheel_of(CONTRACTS / contract))
     )
     name = f"contract-{contract[1:].replace('_', '-')}"
     environment.module(

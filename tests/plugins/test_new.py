@@ -298,7 +298,8 @@ def test_projects_are_built_installed_tested_and_certified(environment, wheels, 
         check=True,
         timeout=600,
     )
-    needed = [wheels["tensorplug-cpu"], wheels["tensorplug-conformance"], *built.glob("*.whl")]
+    names = ("tensorplug-cpu", "tensorplug-conformance", "tensorplug-train")
+    needed = [*(wheels[name] for name in names), *built.glob("*.whl")]
     environment.pip("install", "pytest", *map(str, needed))
     for name in names:
         environment.module(tmp_path / f"tensorplug-{name}", "pytest", "-q")

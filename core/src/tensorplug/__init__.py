@@ -35,6 +35,7 @@ from tensorplug import (
 from tensorplug.array_api.dtype_queries import can_cast, finfo, iinfo, isdtype, result_type
 from tensorplug.array_api.info import __array_namespace_info__
 from tensorplug.autodiff.grad import grad, stop_gradient, value_and_grad, vjp
+from tensorplug.contract.distributions import EXTENSIONS as _EXTENSIONS
 from tensorplug.contract.dtypes import (
     DType,
     bfloat16,
@@ -134,7 +135,6 @@ _LATE = {
     "testing": "",
     "time": "observers.timing",
     "trace_dispatch": "observers.dispatch_tracing",
-    "train": "",
     "variable_grads": "autodiff.variable_gradients",
     "while_loop": "compile.control.flow",
     "vmap": "mapping.vmap",
@@ -155,11 +155,9 @@ for _, _family in _families.families():
     _methods.attach(_methods.find_chained(_family))
 _foreign_members.attach()
 _tracebacks.install()
-__all__ = sorted({*(name for name in globals() if not name.startswith("_")), *_LATE})
+_names = sorted({*(name for name in globals() if not name.startswith("_")), *_LATE})
 
-
-for _info in (_sys.modules[__name__], *_PARTS):
-    _hinting_all(vars(_info), _info.__all__)
+_hinting_all(globals(), _names)
 
 
 def _default_engine():
@@ -172,7 +170,7 @@ _set_default_engine(_default_engine)
 
 
 def __dir__():
-    return __all__
+    return _sys.modules[__name__].__all__
 
 
 def __getattr__(name):
@@ -182,6 +180,17 @@ def __getattr__(name):
         globals()[name] = getattr(module, name) if _LATE[name] else module
         _hinting_all(globals(), [name])
         return globals()[name]
+    if name == "__all__":  # with what the installed extensions bring: reads their metadata
+        from tensorplug.plugins import parts
+
+        globals()[name] = sorted({*_names, *parts.installed()})
+        return globals()[name]
+    if name in _EXTENSIONS:
+        from tensorplug.plugins import parts
+
+        module = globals()[name] = parts.find(name)
+        _make_public(module, f"tensorplug.{name}")
+        return module
     if name.startswith("__"):  # asked for by Python itself
         raise AttributeError(f"module 'tensorplug' has no attribute {name!r}", name=name)
     from importlib.util import find_spec
@@ -217,7 +226,13 @@ def _listed(module):
     return lambda: module.__all__
 
 
+def _make_public(module, name):
+    """Let a module hint at misspelt names and arguments, and list public names alone."""
+    _hinting_all(vars(module), module.__all__)
+    module.__getattr__ = _missing_in(name)
+    module.__dir__ = _listed(module)
+
+
 for _info in _PARTS:
-    _info.__getattr__ = _missing_in(_info.__name__)
-    _info.__dir__ = _listed(_info)
+    _make_public(_info, _info.__name__)
 random.Generator.__getattr__ = _missing_in_generator

@@ -23,6 +23,7 @@ errors               every class in ``tensorplug.errors``, a public module of it
 memory, forks        ``live_objects``: to list what uses it; ``Lock``: free in a forked child
 arguments            ``arguments``, ``kinds``, ``host_values``, ``default_integers``, ``as_key``:
                      for functions that are composed of others
+state                ``compiled_state``: what objects hold between calls of compiled functions
 ===================  =============================================================================
 """
 
@@ -97,7 +98,7 @@ from tensorplug.errors import *
 from tensorplug.memory.live_objects import live_objects
 from tensorplug.ops import default_integers, kinds
 from tensorplug.ops.random.random import as_key
-from tensorplug.tensors import tree
+from tensorplug.tensors import compiled_state, tree
 from tensorplug.tensors.importing import tensor_from_buffer
 
 if TYPE_CHECKING:
@@ -159,6 +160,7 @@ __all__ = [
     "attributes",
     "chained",
     "child_processes",
+    "compiled_state",
     "default_integers",
     "disk_cache",
     "dispatch",

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import tensorplug as tp
-from tensorplug_optimizers import momentum
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -17,7 +16,7 @@ Weights = dict[str, tp.Tensor]
 
 CHANNELS = (16, 32)  # of the two convolutions
 CLASSES = 10
-OPTIMIZER = momentum(learning_rate=0.05, momentum=0.9)
+OPTIMIZER = tp.train.momentum(learning_rate=0.05, momentum=0.9)
 
 
 def initial_weights(generator: np.random.Generator) -> dict[str, NDArray[np.float32]]:
@@ -60,7 +59,7 @@ def step(
 
     """
     value, gradients = tp.value_and_grad(loss)(weights, images, labels)
-    weights, state = OPTIMIZER.update(weights, state, gradients)
+    weights, state = OPTIMIZER.step(gradients, state, weights)
     return value, weights, state
 
 

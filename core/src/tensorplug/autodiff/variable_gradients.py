@@ -12,7 +12,7 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.dispatch.context import current_context, engine_of
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import ArgumentError, DTypeError, NotConnectedError
-from tensorplug.ops import creation, elementwise
+from tensorplug.ops import creation
 from tensorplug.tensors import tree
 from tensorplug.tensors.variable import Variable, variables_of
 
@@ -67,17 +67,6 @@ def variable_grads(
         (6.5, [2.0, 4.0], 3.0)
 
     """
-    return scaled_variable_grads(f, var_list, None, has_aux=has_aux)
-
-
-def scaled_variable_grads(
-    f: Callable[[], R], var_list: Any, scale: Tensor | None, *, has_aux: bool
-) -> VariableGrads[R]:
-    """Return what ``variable_grads`` does, with gradients multiplied by ``scale``.
-
-    ``scale``: a tensor of rank 0 with which the backward pass starts, cast to the dtype of y;
-    None for 1.
-    """
     check_function(f, "variable_grads")
     chosen = _all_trainable() if var_list is None else _check_variables(var_list)
     leaves: dict[int, Leaf] = {}
@@ -91,8 +80,7 @@ def scaled_variable_grads(
     traced = Traced.of(f, (), {}, (), has_aux=has_aux, watched=watched)
     y = _scalar(traced.y)
     value = detach(y)
-    start = creation.ones_like(value) if scale is None else elementwise.astype(scale, value.dtype)
-    found = backpropagate([(y._node, start)], list(leaves.values()))
+    found = backpropagate([(y._node, creation.ones_like(value))], list(leaves.values()))
     if not found:
         raise _not_connected(y, chosen)
     grads: dict[str, Tensor | None] = {}

@@ -18,7 +18,12 @@ FOLDERS: Final = {
     "tensorplug-conformance": "tests/conformance",
     "tensorplug-dask": "plugins_example/dask_backend",
     "tensorplug-onnx": "extensions/onnx",
+    "tensorplug-train": "extensions/train",
 }
+
+# By public name: where it is once the extension is installed. The name of the extension's entry
+# point follows ``tensorplug_``, and that of its distribution ``tensorplug-``.
+EXTENSIONS: Final = {"train": "tensorplug_train"}
 
 _REQUIREMENT: Final = re.compile(r"([\w.-]+)(\[[^\]]*\])?", re.ASCII)  # a name, perhaps extras
 

@@ -279,7 +279,6 @@ _READ: Final = "read it with NumPy, and pass the array to tensorplug.asarray"
 ADVICE: Final = {
     "adaptive_avg_pool2d": "for output size 1, take tensorplug.mean over the axes of the image",
     "adaptive_max_pool2d": "for output size 1, take tensorplug.max over the axes of the image",
-    "adamw": "the distribution tensorplug-optimizers has adamw",
     "addmm": "write c + a @ b",
     "amp": "use tensorplug.autocast, and with float16 tensorplug.train.LossScaled",
     "angle": "write tensorplug.atan2(tensorplug.imag(x), tensorplug.real(x))",

@@ -148,7 +148,7 @@ ADVICE: Final = {
     "train": "there are no modes: call it only while you train",
     "training": "there are no modes: call it only while you train",
     "unbiased": "for True write correction=1, for False correction=0",
-    "weight_decay": "the distribution tensorplug-optimizers has it",
+    "weight_decay": "functions such as tensorplug.train.adamw have it",
     "weights_only": _PICKLED,
 }
 """How to do it here, where no parameter of ours does."""

@@ -76,6 +76,8 @@ def _import(module: ModuleType, name: str) -> str:
     value = getattr(module, name)
     if value is None or isinstance(value, float):
         return f"{name}: {'None' if value is None else 'float'}\n"
+    if isinstance(value, ModuleType) and not value.__name__.startswith(f"{module.__name__}."):
+        return f"import {value.__name__} as {name}\n"  # of an extension
     if isinstance(value, ModuleType):
         return f"from tensorplug import {name} as {name}\n"
     home = getattr(value, "__module__", None)

@@ -1,0 +1,57 @@
+"""Public names that extensions of the project bring: ``tensorplug.train`` is tensorplug-train."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from tensorplug.contract.distributions import EXTENSIONS, pip_install
+from tensorplug.errors import TensorplugError
+from tensorplug.plugins import metadata
+from tensorplug.plugins.selection import Selection
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+def installed() -> list[str]:
+    """Return the names of ``EXTENSIONS`` whose extension is installed and enabled."""
+    enabled = set(Selection.read().names(metadata.EXTENSIONS))
+    return [name for name, place in EXTENSIONS.items() if _extension(place) in enabled]
+
+
+def find(name: str) -> Any:
+    """Return what is public as ``tensorplug.<name>`` once an extension is installed.
+
+    Raises:
+        AttributeError: the extension is not installed, or may not be used; it says what to do.
+
+    """
+    place = EXTENSIONS[name]
+    extension = _extension(place)
+    selection = Selection.read()
+    if not _has(selection.candidates, extension):
+        distribution = f"tensorplug-{extension}"
+        raise AttributeError(
+            f"tensorplug.{name} is in the distribution {distribution}, which is not installed. "
+            f"Try: {pip_install(distribution)}",
+            name=name,
+        )
+    try:
+        selection.pick(metadata.EXTENSIONS, extension)
+    except TensorplugError as error:  # disabled, of another version, or two of one name
+        raise AttributeError(f"tensorplug.{name}: {error}", name=name) from error
+    module, _, member = place.partition(":")
+    found = import_module(module)
+    return getattr(found, member) if member else found
+
+
+def _extension(place: str) -> str:
+    return place.partition(":")[0].partition(".")[0].removeprefix("tensorplug_")
+
+
+def _has(candidates: Iterable[metadata.Candidate], extension: str) -> bool:
+    return any(
+        candidate.group == metadata.EXTENSIONS and candidate.name == extension
+        for candidate in candidates
+    )

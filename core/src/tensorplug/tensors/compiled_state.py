@@ -1,0 +1,116 @@
+"""State that an object holds between calls, and that compiled functions read and set at each call.
+
+Optimizers hold their step and their means so. Outside of tracing these are plain numbers and
+tensors; in tracing, the program gets them as inputs, and each run of it sets them.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any
+
+from tensorplug.dispatch.context import Context, current_context, engine_of, use_context
+from tensorplug.tensors.variable import Variable, alias, variables_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tensorplug.dispatch.tensor import Tensor
+
+
+class HeldNumber:
+    """A number that may change between calls of a compiled function."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: float) -> None:
+        self.value: float = value
+
+    def get(self) -> Any:
+        """Return the number; in tracing, one that stands for it."""
+        trace = current_context().trace
+        return self.value if trace is None else trace.get(self)
+
+    def set(self, value: Any) -> None:
+        """Replace the number; in tracing, let each run of the program do so."""
+        trace = current_context().trace
+        if trace is None:
+            self.value = value
+        else:
+            trace.set(self, value)
+
+
+class Slot(Variable):
+    """A variable that no list of variables contains, as a part of an object's state."""
+
+    __slots__ = ()
+
+    def __init__(self, value: Tensor, name: str) -> None:
+        self._begin(value, False)  # noqa: FBT003  # not trainable
+        self._name = name
+
+    def get(self) -> Tensor:
+        """Return the contents, which the caller must not dispose of."""
+        return self._reading()
+
+    def set(self, value: Tensor) -> None:
+        """Replace the contents by ``value``, which has their type."""
+        self._hold(value)
+
+
+class HeldTensor:
+    """A slot that is made at its first use, with the result of ``make`` as contents."""
+
+    __slots__ = ("_make", "_name", "_slot")
+
+    def __init__(self, make: Callable[[], Tensor], name: str) -> None:
+        self._make = make
+        self._name = name
+        self._slot: Slot | None = None
+
+    def get(self) -> Tensor:
+        """Return the contents, which the caller must not dispose of."""
+        return self._found().get()
+
+    def read(self) -> Tensor:
+        """Return a tensor with the contents, of which the caller may dispose."""
+        return alias(self.get())
+
+    def set(self, value: Tensor) -> None:
+        """Replace the contents by ``value``, which has their type."""
+        self._found().set(value)
+
+    def _found(self) -> Slot:
+        if self._slot is None:
+            with outside_tracing():
+                self._slot = Slot(self._make(), self._name)
+        return self._slot
+
+
+def outside_tracing() -> AbstractContextManager[Any]:
+    """Return a context in which ops run at once, even while a function is being traced."""
+    context = current_context()
+    device = context.device
+    while device is not None and device.trace is not None:
+        device = device.trace.real
+    return (
+        nullcontext() if device is context.device else use_context(Context(context.engine, device))
+    )
+
+
+def is_traced() -> bool:
+    """Return whether a compiled function is being traced."""
+    return current_context().trace is not None
+
+
+def check_each_run(check: Callable[[], None]) -> None:
+    """If a function is being traced, let each run of its program call ``check`` first."""
+    trace = current_context().trace
+    if trace is not None:
+        trace.check(check)
+
+
+def find_variable(name: str) -> Variable | None:
+    """Return the live variable of the current engine with this name, if there is one."""
+    listed = variables_of(engine_of(current_context())).listed()
+    return next((variable for variable in listed if variable.name == name), None)

@@ -1,0 +1,352 @@
+"""The formulas of the optimizers, with the defaults of TensorFlow.js.
+
+``w`` is a parameter, ``g`` its gradient, ``lr`` the learning rate. The values left of ``=`` are
+the state, which is 0 before the first step unless a function says otherwise.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import tensorplug as tp
+from tensorplug_train import specs
+from tensorplug_train.transformations import FusedStep, GradientTransformation, decayed
+
+if TYPE_CHECKING:
+    from tensorplug import Tensor
+    from tensorplug_train.transformations import LearningRate, Numbers, Slots
+
+EPSILON: Final = 1e-7
+
+
+def sgd(
+    learning_rate: LearningRate = 0.01, *, weight_decay: float = 0.0
+) -> GradientTransformation:
+    """Return gradient descent: ``w -= lr * g``.
+
+    Here and below, ``learning_rate`` is a number, a tensor of rank 0, or a schedule: a function
+    of the number of steps taken before (int32 of rank 0) that returns one of these. With
+    ``weight_decay``, ``g + weight_decay * w`` takes the place of g.
+
+    Examples:
+        >>> optimizer, w = tp.train.sgd(0.25), tp.asarray(1.0)
+        >>> state = optimizer.init(w)
+        >>> for _ in range(2):
+        ...     w, state = optimizer.step(tp.asarray(2.0), state, w)
+        ...     print(round(float(w), 4))
+        0.5
+        0.0
+
+    """
+
+    def formula(g: Tensor, _: Slots, numbers: Numbers) -> tuple[Tensor, Any]:
+        return g, numbers.rate(g.dtype)
+
+    fused = FusedStep(specs.SGD, attributes=_numbers(weight_decay=weight_decay))
+    return GradientTransformation(
+        "sgd", {}, formula, learning_rate, fused=fused, weight_decay=weight_decay
+    )
+
+
+def momentum(
+    learning_rate: LearningRate = 0.01,
+    momentum: float = 0.9,
+    *,
+    nesterov: bool = False,
+    weight_decay: float = 0.0,
+) -> GradientTransformation:
+    """Return gradient descent with momentum: ``v = momentum * v + g``, then ``w -= lr * v``.
+
+    With ``nesterov``, it is ``w -= lr * (g + momentum * v)``. v is the slot ``"velocity"``.
+    (Sutskever et al., "On the importance of initialization and momentum in deep learning", 2013.)
+
+    ``learning_rate``: a number, a tensor of rank 0, or a schedule, as for ``sgd``.
+
+    Examples:
+        >>> optimizer, w = tp.train.momentum(0.1), tp.asarray(1.0)
+        >>> state = optimizer.init(w)
+        >>> for _ in range(2):
+        ...     w, state = optimizer.step(tp.asarray(2.0), state, w)
+        ...     print(round(float(w), 4))
+        0.8
+        0.42
+
+    """
+
+    def formula(g: Tensor, slots: Slots, numbers: Numbers) -> tuple[Tensor, Any]:
+        v = slots["velocity"] = tp.multiply_add(slots["velocity"], momentum, g)
+        return tp.multiply_add(v, momentum, g) if nesterov else v, numbers.rate(g.dtype)
+
+    attributes = {
+        **_numbers(momentum=momentum, weight_decay=weight_decay),
+        "nesterov": nesterov,
+    }
+    fused = FusedStep(specs.MOMENTUM, ("velocity",), (), attributes)
+    slots = {"velocity": 0.0}
+    return GradientTransformation(
+        "momentum", slots, formula, learning_rate, fused=fused, weight_decay=weight_decay
+    )
+
+
+def adagrad(
+    learning_rate: LearningRate = 0.01,
+    initial_accumulator_value: float = 0.1,
+    *,
+    weight_decay: float = 0.0,
+) -> GradientTransformation:
+    """Return Adagrad: ``s = s + g**2``, then ``w -= lr * g / sqrt(s + 1e-7)``.
+
+    s, the slot ``"squares"``, starts from ``initial_accumulator_value``. (Duchi, Hazan and Singer,
+    "Adaptive subgradient methods for online learning and stochastic optimization", 2011.)
+
+    ``learning_rate``: a number, a tensor of rank 0, or a schedule, as for ``sgd``.
+
+    Examples:
+        >>> optimizer, w = tp.train.adagrad(0.1), tp.asarray(1.0)
+        >>> state = optimizer.init(w)
+        >>> for _ in range(2):
+        ...     w, state = optimizer.step(tp.asarray(2.0), state, w)
+        ...     print(round(float(w), 4))
+        0.9012
+        0.831
+
+    """
+
+    def formula(g: Tensor, slots: Slots, numbers: Numbers) -> tuple[Tensor, Any]:
+        s = slots["squares"] = slots["squares"] + tp.square(g)
+        return g / tp.sqrt(s + EPSILON), numbers.rate(g.dtype)
+
+    slots = {"squares": initial_accumulator_value}
+    attributes = _numbers(epsilon=EPSILON, weight_decay=weight_decay)
+    fused = FusedStep(specs.ADAGRAD, ("squares",), (), attributes)
+    return GradientTransformation(
+        "adagrad", slots, formula, learning_rate, fused=fused, weight_decay=weight_decay
+    )
+
+
+def adadelta(
+    learning_rate: LearningRate = 0.001, rho: float = 0.95, epsilon: float = EPSILON
+) -> GradientTransformation:
+    """Return Adadelta: steps in the units of ``w``, from running means of squares.
+
+    ``s = rho * s + (1 - rho) * g**2``; ``d = sqrt(u + epsilon) / sqrt(s + epsilon) * g``;
+    ``u = rho * u + (1 - rho) * d**2``; ``w -= lr * d``. s and u are the slots ``"squares"`` and
+    ``"updates"``. (Zeiler, "ADADELTA: an adaptive learning rate method", 2012.)
+
+    ``learning_rate``: a number, a tensor of rank 0, or a schedule, as for ``sgd``.
+
+    Examples:
+        >>> optimizer, w = tp.train.adadelta(1.0), tp.asarray(1.0)
+        >>> state = optimizer.init(w)
+        >>> for _ in range(2):
+        ...     w, state = optimizer.step(tp.asarray(2.0), state, w)
+        ...     print(round(float(w), 4))
+        0.9986
+        0.9972
+
+    """
+
+    def formula(g: Tensor, slots: Slots, numbers: Numbers) -> tuple[Tensor, Any]:
+        s = slots["squares"] = _mean(slots["squares"], tp.square(g), rho)
+        u = slots["updates"]
+        d = tp.sqrt(u + epsilon) / tp.sqrt(s + epsilon) * g
+        slots["updates"] = _mean(u, tp.square(d), rho)
+        return d, numbers.rate(g.dtype)
+
+    slots = {"squares": 0.0, "updates": 0.0}
+    return GradientTransformation("adadelta", slots, formula, learning_rate)
+
+
+def adam(
+    learning_rate: LearningRate = 0.001,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    epsilon: float = EPSILON,
+    *,
+    weight_decay: float = 0.0,
+) -> GradientTransformation:
+    """Return Adam: steps of about ``lr``, from running means of gradients and of their squares.
+
+    ``m = beta1 * m + (1 - beta1) * g``; ``s = beta2 * s + (1 - beta2) * g**2``; at step t
+    ``w -= lr * (m / (1 - beta1**t)) / (sqrt(s / (1 - beta2**t)) + epsilon)``. m and s are the
+    slots ``"means"`` and ``"squares"``. (Kingma and Ba, "Adam: a method for stochastic
+    optimization", 2015.)
+
+    ``learning_rate``: a number, a tensor of rank 0, or a schedule, as for ``sgd``.
+
+    Examples:
+        >>> optimizer, w = tp.train.adam(0.1), tp.asarray(1.0)
+        >>> state = optimizer.init(w)
+        >>> for _ in range(2):
+        ...     w, state = optimizer.step(tp.asarray(2.0), state, w)
+        ...     print(round(float(w), 4))
+        0.9
+        0.8
+
+    """
+    return _adam("adam", learning_rate, beta1, beta2, epsilon, weight_decay)
+
+
+def adamw(
+    learning_rate: LearningRate = 0.001,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    epsilon: float = 1e-8,
+    *,
+    weight_decay: float = 0.01,
+) -> GradientTransformation:
+    """Return Adam with decoupled weight decay: ``w *= 1 - lr * weight_decay``, then as ``adam``.
+
+    Gradients, and so their means, know nothing of the decay. Defaults are PyTorch's. (Loshchilov
+    and Hutter, "Decoupled weight decay regularization", 2019.)
+
+    ``learning_rate``: a number, a tensor of rank 0, or a schedule, as for ``sgd``.
+
+    Examples:
+        >>> optimizer, w = tp.train.adamw(0.1, weight_decay=0.5), tp.asarray(1.0)
+        >>> w, state = optimizer.step(tp.asarray(2.0), optimizer.init(w), w)
+        >>> round(float(w), 4)
+        0.85
+
+    """
+    return _adam("adamw", learning_rate, beta1, beta2, epsilon, weight_decay, decoupled=True)
+
+
+def _adam(
+    name: str,
+    learning_rate: LearningRate,
+    beta1: float,
+    beta2: float,
+    epsilon: float,
+    weight_decay: float,
+    *,
+    decoupled: bool = False,
+) -> GradientTransformation:
+    def formula(g: Tensor, slots: Slots, numbers: Numbers) -> tuple[Tensor, Any]:
+        m = slots["means"] = _mean(slots["means"], g, beta1)
+        s = slots["squares"] = _mean(slots["squares"], tp.square(g), beta2)
+        scale = tp.sqrt(s / numbers.correction(beta2, g.dtype)) + epsilon
+        return m / scale, numbers.rate(g.dtype) / numbers.correction(beta1, g.dtype)
+
+    numbers = _numbers(beta1=beta1, beta2=beta2, epsilon=epsilon, weight_decay=weight_decay)
+    attributes = {**numbers, "decoupled": decoupled}
+    return GradientTransformation(
+        name,
+        {"means": 0.0, "squares": 0.0},
+        formula,
+        learning_rate,
+        fused=FusedStep(specs.ADAM, ("means", "squares"), (beta1, beta2), attributes),
+        weight_decay=weight_decay,
+        decoupled=decoupled,
+    )
+
+
+def adamax(
+    learning_rate: LearningRate = 0.002,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    epsilon: float = EPSILON,
+    decay: float = 0.0,
+    *,
+    weight_decay: float = 0.0,
+) -> GradientTransformation:
+    """Return Adam with the largest recent gradient instead of the mean square.
+
+    ``m = beta1 * m + (1 - beta1) * g``; ``n = max(beta2 * n, |g|)``; at step t
+    ``w -= lr / (1 + decay * (t - 1)) / (1 - beta1**t) * m / (n + epsilon)``. m and n are the
+    slots ``"means"`` and ``"norms"``. (Kingma and Ba 2015, section 7.)
+
+    ``learning_rate``: a number, a tensor of rank 0, or a schedule, as for ``sgd``.
+
+    Examples:
+        >>> optimizer, w = tp.train.adamax(0.1), tp.asarray(1.0)
+        >>> state = optimizer.init(w)
+        >>> for _ in range(2):
+        ...     w, state = optimizer.step(tp.asarray(2.0), state, w)
+        ...     print(round(float(w), 4))
+        0.9
+        0.8
+
+    """
+
+    def formula(g: Tensor, slots: Slots, numbers: Numbers) -> tuple[Tensor, Any]:
+        m = slots["means"] = _mean(slots["means"], g, beta1)
+        n = slots["norms"] = tp.maximum(slots["norms"] * beta2, tp.abs(g))
+        rate = decayed(numbers, decay, g.dtype)
+        return m / (n + epsilon), rate / numbers.correction(beta1, g.dtype)
+
+    numbers = _numbers(beta1=beta1, beta2=beta2, epsilon=epsilon, weight_decay=weight_decay)
+    return GradientTransformation(
+        "adamax",
+        {"means": 0.0, "norms": 0.0},
+        formula,
+        learning_rate,
+        fused=FusedStep(specs.ADAMAX, ("means", "norms"), (beta1,), numbers, decay),
+        weight_decay=weight_decay,
+    )
+
+
+def rmsprop(
+    learning_rate: LearningRate = 0.01,
+    decay: float = 0.9,
+    momentum: float = 0.0,
+    epsilon: float = EPSILON,
+    *,
+    centered: bool = False,
+    weight_decay: float = 0.0,
+) -> GradientTransformation:
+    """Return RMSProp: a step divided by the root of the running mean of squares.
+
+    ``s = decay * s + (1 - decay) * g**2``; ``v = momentum * v + lr * g / sqrt(s + epsilon)``;
+    ``w -= v``. ``centered`` subtracts the square of the running mean of g from s in the root. The
+    slots are ``"squares"``, ``"means"`` and ``"velocity"``. (Hinton, lecture 6 of "Neural networks
+    for machine learning", 2012; Graves, "Generating sequences with recurrent neural networks",
+    2013.)
+
+    ``learning_rate``: a number, a tensor of rank 0, or a schedule, as for ``sgd``.
+
+    Examples:
+        >>> optimizer, w = tp.train.rmsprop(0.1), tp.asarray(1.0)
+        >>> state = optimizer.init(w)
+        >>> for _ in range(2):
+        ...     w, state = optimizer.step(tp.asarray(2.0), state, w)
+        ...     print(round(float(w), 4))
+        0.6838
+        0.4544
+
+    """
+
+    def formula(g: Tensor, slots: Slots, numbers: Numbers) -> tuple[Tensor, Any]:
+        s = slots["squares"] = _mean(slots["squares"], tp.square(g), decay)
+        if centered:
+            mean = slots["means"] = _mean(slots["means"], g, decay)
+            s = tp.maximum(s - tp.square(mean), 0.0)  # rounding may make it negative
+        change = g / tp.sqrt(s + epsilon) * numbers.rate(g.dtype)
+        v = slots["velocity"] = tp.multiply_add(slots["velocity"], momentum, change)
+        return v, 1.0
+
+    slots = {"squares": 0.0, "means": 0.0, "velocity": 0.0}
+    numbers = _numbers(decay=decay, momentum=momentum, epsilon=epsilon, weight_decay=weight_decay)
+    return GradientTransformation(
+        "rmsprop",
+        slots,
+        formula,
+        learning_rate,
+        fused=FusedStep(
+            specs.RMSPROP,
+            ("squares", "means" if centered else "", "velocity"),
+            (),
+            numbers,
+        ),
+        weight_decay=weight_decay,
+    )
+
+
+def _mean(old: Tensor, new: Tensor, keep: float) -> Tensor:
+    """Return the running mean, with weight ``keep`` for the old value."""
+    return tp.multiply_add(old, keep, new * (1.0 - keep))
+
+
+def _numbers(**attributes: float) -> dict[str, Any]:
+    """Return attributes of a kernel, also if they were given as NumPy's numbers."""
+    return {name: float(value) for name, value in attributes.items()}

@@ -1,0 +1,108 @@
+"""Every step on every backend against its definition, in float64, from all gradients so far.
+
+``step`` calls kernels, ``update`` and compiled functions compute with the formulas.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tensorplug as tp
+
+from .formulas import RULES, expected, gradients
+
+SHAPES = {"matrix": (5, 3), "one": (), "none": (0, 2)}
+TOLERANCE = {"float32": 3e-6, "float64": 1e-12}
+
+
+def tree(arrays):
+    made = {name: tp.asarray(array) for name, array in arrays.items()}
+    return {"matrix": [made["matrix"]], "others": (made["one"], made["none"])}
+
+
+def arrays_of(params):
+    (matrix,), (one, none) = params["matrix"], params["others"]
+    return {"matrix": matrix, "one": one, "none": none}
+
+
+def agree(tensor, wide, dtype):
+    assert (tensor.shape, tensor.dtype.name) == (wide.shape, dtype)
+    np.testing.assert_allclose(tensor.numpy(), wide, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])
+
+
+def follow(rule, dtype):
+    """Compare every step of a tree of parameters."""
+    start = {key: np.full(shape, 0.75, dtype) for key, shape in SHAPES.items()}
+    steps = {key: gradients(shape, dtype) for key, shape in SHAPES.items()}
+    wanted = {
+        key: expected(rule, start[key], [gradient.astype(np.float64) for gradient in steps[key]])
+        for key in SHAPES
+    }
+    params = others = tree(start)
+    state = other_state = rule.optimizer.init(params)
+    for step in range(len(steps["one"])):
+        now = tree({key: gradient[step] for key, gradient in steps.items()})
+        updates, other_state = rule.optimizer.update(now, other_state, others)
+        others = tp.train.apply_updates(others, updates)
+        params, state = rule.optimizer.step(now, state, params)
+        for key, parameter in arrays_of(params).items():
+            agree(parameter, wanted[key][step], dtype)
+            agree(arrays_of(others)[key], wanted[key][step], dtype)
+    assert (int(state["step"]), state["step"].dtype) == (12, tp.int32)
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_every_step(place, name):
+    rule = RULES[name]
+    assert tp.explain(rule.spec.name, backend=tp.get_backend()).how == place
+    follow(rule, "float32")
+
+
+@pytest.mark.parametrize("name", RULES)
+@pytest.mark.parametrize("how", ["native", "decomposed"])
+def test_every_step_in_float64(name, how):
+    rule = RULES[name]
+    if how == "decomposed":
+        tp.unregister_kernel(rule.spec, "cpu")
+    assert tp.explain(rule.spec.name, backend="cpu").how == how
+    follow(rule, "float64")
+
+
+@pytest.mark.usefixtures("place")
+@pytest.mark.parametrize("name", ["sgd", "adamw", "rmsprop, all"])
+def test_one_compiled_program_for_all_steps(name):
+    rule = RULES[name]
+    traced = []
+
+    @tp.compile
+    def step(params, state, gradients):
+        traced.append(1)
+        return rule.optimizer.step(gradients, state, params)
+
+    params = eager = tp.asarray(np.full((5, 3), 0.75, np.float32))
+    state = eager_state = rule.optimizer.init(params)
+    for gradient in gradients((5, 3), "float32"):
+        params, state = step(params, state, tp.asarray(gradient))
+        eager, eager_state = rule.optimizer.step(tp.asarray(gradient), eager_state, eager)
+        agree(params, eager.numpy().astype(np.float64), "float32")
+    assert traced == [1]
+    assert int(state["step"]) == 12
+
+
+@pytest.mark.parametrize("name", ["sgd", "momentum", "adamw", "rmsprop, all"])
+@pytest.mark.parametrize("backend", ["cpu", "opencl"])
+def test_complex_parameter_steps_like_its_two_parts(active, name, backend):
+    active(backend)
+    rule = RULES[name]
+    start = np.full((4,), 0.75 - 0.5j, np.complex64)
+    params = tp.asarray(start)
+    state = rule.optimizer.init(params)
+    steps = gradients((4,), "complex64")
+    for gradient in steps:
+        params, state = rule.optimizer.step(tp.asarray(gradient), state, params)
+    assert (params.dtype, params.shape) == (tp.complex64, (4,))
+    for part in ("real", "imag"):
+        alone = [getattr(gradient, part).astype(np.float64) for gradient in steps]
+        wanted = expected(rule, getattr(start, part), alone)[-1]
+        np.testing.assert_allclose(getattr(params.numpy(), part), wanted, rtol=3e-6, atol=3e-6)
