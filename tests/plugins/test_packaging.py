@@ -13,7 +13,11 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from tensorplug.contract.distributions import BACKENDS as OFFICIAL
+
 from .conftest import ROOT
+
+EXTENSIONS_OF_OURS = sorted(path.parent for path in ROOT.glob("extensions/*/pyproject.toml"))
 
 pytestmark = [pytest.mark.packaging, pytest.mark.timeout(900)]
 
@@ -42,6 +46,12 @@ USED = {
     "sum": 64.0,
     "gradient": [[2.0, 4.0], [6.0, 8.0]],
 }
+
+STEP = """
+import tensorplug as tp
+w, optimizer = tp.asarray([1.0, -2.0]), tp.train.sgd(0.5)
+report(optimizer.step(tp.asarray([1.0, 1.0]), optimizer.init(w), w)[0].tolist())
+"""
 
 
 def metadata(wheel):
@@ -78,6 +88,18 @@ def test_core_then_backends_then_without_them_again(environment, wheels):
     environment.pip("install", str(wheels["tensorplug-cpu"]))
     assert environment.run(LISTING) == {"cpu": "available"}
     assert environment.run(USE.format(first="")) == {"backend": "cpu", **USED}
+
+    # Without the extensions all else works, and what they bring says where it is.
+    missing = environment.run("import tensorplug as tp; report(attempt(lambda: tp.train))")
+    assert missing[:2] == [
+        "AttributeError",
+        (
+            "tensorplug.train is in the distribution tensorplug-train, which is not installed. "
+            "Try: pip install tensorplug-train"
+        ),
+    ]
+    environment.pip("install", str(wheels["tensorplug-train"]))
+    assert environment.run(STEP) == [0.5, -2.5]
 
     environment.pip("install", f"{wheels['tensorplug-opencl']}[cpu]")
     assert environment.run(LISTING) == {"cpu": "available", "opencl": "available"}
@@ -211,6 +233,17 @@ def test_wheels_say_which_core_they_need_and_what_they_offer(wheels):
             assert not [entry for entry in entries if entry.group.startswith("tensorplug.")]
         else:
             assert [bool(requirement.specifier) for requirement in on_core] == [True], name
+
+
+def test_the_extra_all_brings_all(wheels):
+    fields, _, _ = metadata(wheels["tensorplug"])
+    wanted = {
+        canonicalize_name(requirement.name)
+        for requirement in map(Requirement, fields.get_all("Requires-Dist", []))
+        if requirement.marker and requirement.marker.evaluate({"extra": "all"})
+    }
+    ours = {*OFFICIAL.values(), *(f"tensorplug-{path.name}" for path in EXTENSIONS_OF_OURS)}
+    assert {name.partition("[")[0] for name in ours} <= wanted
 
 
 @pytest.mark.parametrize("extra", ["cpu", "opencl"])

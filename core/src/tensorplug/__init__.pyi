@@ -17,7 +17,6 @@ from tensorplug import sparse as sparse
 from tensorplug import special as special
 from tensorplug import strings as strings
 from tensorplug import testing as testing
-from tensorplug import train as train
 from tensorplug.array_api.dtype_queries import can_cast as can_cast
 from tensorplug.array_api.dtype_queries import finfo as finfo
 from tensorplug.array_api.dtype_queries import iinfo as iinfo
@@ -343,6 +342,7 @@ from tensorplug.tensors.tree_nodes import static_field as static_field
 from tensorplug.tensors.tree_nodes import unregister_tree as unregister_tree
 from tensorplug.tensors.variable import Variable as Variable
 from tensorplug.tensors.variable import dispose_variables as dispose_variables
+import tensorplug_train as train
 inf: float
 nan: float
 newaxis: None

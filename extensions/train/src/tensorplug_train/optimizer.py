@@ -91,8 +91,9 @@ class Optimizer(ABC):
         if isinstance(value, Tensor) or callable(value):
             self._schedule = value
         else:
+            number: Any = value
             try:
-                number = value if isinstance(value, float) else float(value)
+                number = number if isinstance(number, float) else float(number)
             except OverflowError:
                 raise ArgumentError(
                     f"learning_rate does not fit into float64: {shown(value)}"
@@ -130,7 +131,8 @@ class Optimizer(ABC):
         """
         found = self.compute_gradients(f, var_list, has_aux=has_aux)
         self.apply_gradients(found.grads)
-        return found.value
+        value: R = found.value
+        return value
 
     def compute_gradients(
         self, f: Callable[[], R], var_list: Any = None, *, has_aux: bool = False

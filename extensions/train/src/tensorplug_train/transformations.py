@@ -164,7 +164,8 @@ class GradientTransformation:
         weight_decay: float = 0.0,
         decoupled: bool = False,
     ) -> None:
-        if not isinstance(weight_decay, int | float) or not 0 <= weight_decay < math.inf:
+        decay: Any = weight_decay
+        if not isinstance(decay, int | float) or not 0 <= decay < math.inf:
             raise ArgumentError(
                 f"{name}: weight_decay must be a finite number, not negative, got "
                 f"{shown(weight_decay)}"
