@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import tensorplug as tp
-from tensorplug.plugin import ArgumentError, DTypeError, as_tensor, tree
+from tensorplug.plugin import ArgumentError, DTypeError, arguments, as_tensor, tree
 from tensorplug.plugin import dtypes as dt
-from tensorplug_train.messages import shown
 
 if TYPE_CHECKING:
     from tensorplug import Tensor
@@ -103,7 +102,9 @@ def _scaled(leaf: Tensor, factor: Tensor) -> Tensor:
 
 def _sum_of_squares(who: str, where: str, leaf: Any) -> Tensor:
     if not hasattr(leaf, "_placement"):
-        raise ArgumentError(f"{who}: gradients{where} must be a tensor, got {shown(leaf)}")
+        raise ArgumentError(
+            f"{who}: gradients{where} must be a tensor, got {arguments.quoted(leaf)}"
+        )
     if leaf.dtype not in dt.INEXACT:
         raise DTypeError(
             f"{who}: gradients{where} is {leaf.type}, but must be of floating or complex numbers"
@@ -116,4 +117,6 @@ def _sum_of_squares(who: str, where: str, leaf: Any) -> Tensor:
 def _check_norm(who: str, max_norm: Any) -> None:
     is_number = isinstance(max_norm, int | float) and not isinstance(max_norm, bool)
     if not is_number or not max_norm > 0:
-        raise ArgumentError(f"{who}: max_norm must be a positive number, got {shown(max_norm)}")
+        raise ArgumentError(
+            f"{who}: max_norm must be a positive number, got {arguments.quoted(max_norm)}"
+        )

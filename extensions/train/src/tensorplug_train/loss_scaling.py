@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import tensorplug as tp
 from tensorplug import Tensor
-from tensorplug.plugin import ArgumentError, TensorType, as_tensor, compiled_state, tree
+from tensorplug.plugin import ArgumentError, TensorType, arguments, as_tensor, compiled_state, tree
 from tensorplug.plugin import dtypes as dt
-from tensorplug_train.messages import shown
 from tensorplug_train.transformations import check_inexact
 
 if TYPE_CHECKING:
@@ -73,7 +72,7 @@ class LossScale:
         self._backoff = _number(backoff, "backoff", "between 0 and 1", lambda x: 0 < x < 1)
         if interval is not None and (type(interval) is not int or interval < 1):
             raise ArgumentError(
-                f"LossScale: interval must be a positive integer or None, got {shown(interval)}"
+                f"LossScale: interval must be a positive integer or None, got {arguments.quoted(interval)}"
             )
         self._interval = interval
 
@@ -221,7 +220,7 @@ class HeldScale:
 
         """
         if not hasattr(state, "keys") or set(state) != set(_DTYPES):
-            got = sorted(state) if hasattr(state, "keys") else shown(state)
+            got = sorted(state) if hasattr(state, "keys") else arguments.quoted(state)
             raise ArgumentError(f"set_weights: loss_scale needs {sorted(_DTYPES)}, got {got}")
         values = {name: _tensor(state[name], _DTYPES[name]) for name in _DTYPES}
         for name, value in values.items():
@@ -273,5 +272,5 @@ def _tensor(value: Any, dtype: DType) -> Tensor:
 def _number(value: Any, name: str, allowed: str, fits: Any) -> float:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not is_finite_number(value) or not fits(value):
-        raise ArgumentError(f"LossScale: {name} must be {allowed}, got {shown(value)}")
+        raise ArgumentError(f"LossScale: {name} must be {allowed}, got {arguments.quoted(value)}")
     return float(value)

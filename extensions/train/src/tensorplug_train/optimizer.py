@@ -13,12 +13,12 @@ from tensorplug.plugin import (
     CompileError,
     DTypeError,
     ShapeError,
+    arguments,
     as_tensor,
     compiled_state,
 )
 from tensorplug.plugin import dtypes as dt
 from tensorplug_train.loss_scaling import HeldScale, LossScale, all_finite, divided
-from tensorplug_train.messages import shown
 from tensorplug_train.transformations import check_rate, move
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Optimizer(ABC):
         if not isinstance(loss_scale, LossScale | None):
             raise ArgumentError(
                 f"{type(self).__name__}: loss_scale must be a LossScale or None, got "
-                f"{shown(loss_scale)}"
+                f"{arguments.quoted(loss_scale)}"
             )
         self._rate = compiled_state.HeldNumber(0.0)
         self._schedule: Any = None  # or a tensor; replaces the number
@@ -96,7 +96,7 @@ class Optimizer(ABC):
                 number = number if isinstance(number, float) else float(number)
             except OverflowError:
                 raise ArgumentError(
-                    f"learning_rate does not fit into float64: {shown(value)}"
+                    f"learning_rate does not fit into float64: {arguments.quoted(value)}"
                 ) from None
             self._schedule = None
             self._rate.set(number)

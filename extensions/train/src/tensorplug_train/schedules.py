@@ -11,9 +11,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import tensorplug as tp
-from tensorplug.plugin import ArgumentError, as_tensor
+from tensorplug.plugin import ArgumentError, arguments, as_tensor
 from tensorplug.plugin import dtypes as dt
-from tensorplug_train.messages import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -133,7 +132,9 @@ def piecewise_constant(boundaries: Sequence[float], values: Sequence[float]) -> 
     """
     for name, given in (("boundaries", boundaries), ("values", values)):
         if not isinstance(given, list | tuple):
-            raise ArgumentError(f"piecewise_constant: {name} must be a list, got {shown(given)}")
+            raise ArgumentError(
+                f"piecewise_constant: {name} must be a list, got {arguments.quoted(given)}"
+            )
     if len(values) != len(boundaries) + 1:
         raise ArgumentError(
             "piecewise_constant: there must be one more value than boundaries, got "
@@ -144,7 +145,7 @@ def piecewise_constant(boundaries: Sequence[float], values: Sequence[float]) -> 
             _check_numbers("piecewise_constant", **{name: number})
     if any(later <= earlier for earlier, later in pairwise(boundaries)):
         raise ArgumentError(
-            f"piecewise_constant: boundaries must increase, got {shown(boundaries)}"
+            f"piecewise_constant: boundaries must increase, got {arguments.quoted(boundaries)}"
         )
 
     def schedule(step: ArrayLike) -> Tensor:
@@ -199,11 +200,13 @@ def _float(step: ArrayLike) -> Tensor:
 def _check_numbers(who: str, **numbers: object) -> None:
     for name, value in numbers.items():
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise ArgumentError(f"{who}: {name} must be a number, got {shown(value)}")
+            raise ArgumentError(f"{who}: {name} must be a number, got {arguments.quoted(value)}")
 
 
 def _check_positive(who: str, **numbers: Any) -> None:
     _check_numbers(who, **numbers)
     for name, value in numbers.items():
         if not 0 < value < math.inf:
-            raise ArgumentError(f"{who}: {name} must be positive and finite, got {shown(value)}")
+            raise ArgumentError(
+                f"{who}: {name} must be positive and finite, got {arguments.quoted(value)}"
+            )

@@ -16,6 +16,7 @@ from tensorplug.plugin import (
     ArgumentError,
     DTypeError,
     ShapeError,
+    arguments,
     as_tensor,
     compiled_state,
     dispatch,
@@ -23,7 +24,6 @@ from tensorplug.plugin import (
     tree,
 )
 from tensorplug.plugin import dtypes as dt
-from tensorplug_train.messages import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -168,7 +168,7 @@ class GradientTransformation:
         if not isinstance(decay, int | float) or not 0 <= decay < math.inf:
             raise ArgumentError(
                 f"{name}: weight_decay must be a finite number, not negative, got "
-                f"{shown(weight_decay)}"
+                f"{arguments.quoted(weight_decay)}"
             )
         check_rate(learning_rate, f"{name}: learning_rate must be", "or a function of the step")
         self._name = name
@@ -413,6 +413,6 @@ def check_rate(rate: Any, what: str, also: str = "") -> None:
     is_number = isinstance(rate, int | float) and not isinstance(rate, bool)
     if is_number or (isinstance(rate, Tensor) and rate.shape == ()) or (also and callable(rate)):
         return
-    got = rate.type if isinstance(rate, Tensor) else shown(rate)
+    got = rate.type if isinstance(rate, Tensor) else arguments.quoted(rate)
     allowed = f"{what} a number or a tensor of rank 0"
     raise ArgumentError(f"{allowed} {also}, got {got}" if also else f"{allowed}, got {got}")
