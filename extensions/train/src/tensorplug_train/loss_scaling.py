@@ -72,7 +72,8 @@ class LossScale:
         self._backoff = _number(backoff, "backoff", "between 0 and 1", lambda x: 0 < x < 1)
         if interval is not None and (type(interval) is not int or interval < 1):
             raise ArgumentError(
-                f"LossScale: interval must be a positive integer or None, got {arguments.quoted(interval)}"
+                "LossScale: interval must be a positive integer or None, got "
+                f"{arguments.quoted(interval)}"
             )
         self._interval = interval
 
