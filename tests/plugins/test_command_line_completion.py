@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tensorplug.command_line import completion
+from tensorplug.command_line import completion, listings
 from tensorplug.command_line.commands import main
 from tensorplug.command_line.parser import SHELLS
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 SCRIPT = shutil.which("tensorplug", path=Path(sys.executable).parent)
+pytest.importorskip("argcomplete")
 pytestmark = pytest.mark.skipif(SCRIPT is None, reason="the core is not installed")
 
 COMMANDS = {"backends", "devices", "kernels", "explain", "doctor", "new", "completion"}
@@ -59,8 +60,9 @@ def shell(name: str) -> str:
 
 def variables(site: Site) -> dict[str, str]:
     assert SCRIPT is not None
-    found = environment(site)
-    return {**found, "PATH": os.pathsep.join([str(Path(SCRIPT).parent), found["PATH"]])}
+    inherited = environment(site)
+    path = os.pathsep.join([str(Path(SCRIPT).parent), inherited["PATH"]])
+    return {**inherited, "PATH": path}
 
 
 def run(command: list[str], site: Site) -> str:
@@ -80,12 +82,13 @@ def in_bash(site: Site, line: str) -> list[str]:
     """Return what the function that bash calls replies."""
     script = f"""
         source <(tensorplug completion bash)
-        COMP_LINE={shlex.quote(line)} COMP_POINT=${{#COMP_LINE}}
-        _tensorplug
+        COMP_LINE={shlex.quote(line)} COMP_POINT=${{#COMP_LINE}} COMP_TYPE=9
+        _python_argcomplete tensorplug
         ((${{#COMPREPLY[@]}})) && printf '%s\\n' "${{COMPREPLY[@]}}"
         true
     """
-    return run([shell("bash"), "--norc", "-c", script], site).splitlines()
+    replies = run([shell("bash"), "--norc", "-c", script], site).splitlines()
+    return [word.rstrip() for word in replies]
 
 
 def in_fish(site: Site, line: str) -> list[str]:
@@ -107,21 +110,6 @@ def test_what_a_shell_offers(site: Site, name: str, line: str) -> None:
     assert words <= set(offered)
     if all_of_them:
         assert words == set(offered)
-
-
-@pytest.mark.parametrize(
-    ("breaks", "expected"), [(" \t\n=:", "good"), (" \t\n", "--backend=good")]
-)
-def test_a_value_behind_an_equals_sign_in_bash(site: Site, breaks: str, expected: str) -> None:
-    site.install(GOOD)
-    script = f"""
-        source <(tensorplug completion bash)
-        COMP_WORDBREAKS={shlex.quote(breaks)}
-        COMP_LINE='tensorplug kernels --backend=go' COMP_POINT=31
-        _tensorplug
-        printf '%s\\n' "${{COMPREPLY[@]}}"
-    """
-    assert run([shell("bash"), "--norc", "-c", script], site) == f"{expected}\n"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such terminals")
@@ -198,23 +186,24 @@ def test_scripts_have_no_faults(name: str, tmp_path: Path) -> None:
     subprocess.run([shell(name), "-n", str(path)], check=True, timeout=60)
 
 
-def test_scripts_name_every_option() -> None:
-    for name in SHELLS:
-        script = completion.script(name)
-        for word in (*COMMANDS, "json", "backend", "timeout", "directory", "license", "how"):
-            assert word in script, (name, word)
-        assert "--words " in script
-        assert "SUPPRESS" not in script
+def test_completion_names_the_package_that_it_lacks(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "argcomplete.shell_integration", None)
+    assert main(["completion", "bash"]) == 1
+    assert "tensorplug[cli]" in capsys.readouterr().err
 
 
-def test_words(capsys: pytest.CaptureFixture[str]) -> None:
-    for kind, some in (
+@pytest.mark.parametrize(
+    ("kind", "some"),
+    [
         ("backends", {"cpu", "minimal"}),
         ("kernels", {"Add", "Swish", "_FusedMatMul"}),
         ("explained", {"Add", "add", "nn.conv2d", "_FusedMatMul"}),
         ("dtypes", {"bool", "float32", "int4", "string"}),
-    ):
-        assert main(["completion", "--words", kind]) == 0
-        lines = capsys.readouterr().out.splitlines()
-        assert some <= set(lines)
-        assert lines == sorted(lines)
+    ],
+)
+def test_words_of_a_kind_are_sorted(kind: str, some: set[str]) -> None:
+    words = listings.words(kind)
+    assert some <= set(words)
+    assert words == sorted(words)

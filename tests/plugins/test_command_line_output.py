@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import sys
@@ -11,7 +12,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from tensorplug.command_line.commands import main
-from tensorplug.command_line.layout import Column, arrange
+from tensorplug.command_line.output import Column, Printer
 from tensorplug.plugins.metadata import core_version
 
 from .conftest import GOOD, GOOD_SOURCE, Site, backend, extension
@@ -105,40 +106,58 @@ ROWS = [
 ]
 
 
-def joined(lines: list[list[str]]) -> list[str]:
-    return ["  ".join(line).rstrip() for line in lines]
+class Terminal(io.StringIO):
+    """A stream that takes itself for a terminal."""
+
+    encoding = "utf-8"
+
+    def isatty(self) -> bool:
+        return True
 
 
-def test_in_a_pipe_a_row_is_one_whole_line() -> None:
-    assert joined(arrange(COLUMNS, ROWS, None)) == [
+def printed(stream: io.StringIO, columns: list[Column], rows: list[list[str]]) -> list[str]:
+    Printer(stream).table(columns, rows)
+    return [COLOUR.sub("", line).rstrip() for line in stream.getvalue().splitlines()]
+
+
+def test_a_row_is_one_whole_line_in_a_pipe() -> None:
+    assert printed(io.StringIO(), COLUMNS, ROWS) == [
         "NAME            INPUTS                     DETAIL",
         "Add             a, b                       short",
         "FusedBatchNorm  x, mean, variance, offset  one; two words",
     ]
 
 
-def test_a_table_that_fits_is_not_cut() -> None:
-    assert joined(arrange(COLUMNS, ROWS, 60)) == [
-        "NAME            INPUTS                     DETAIL",
-        "Add             a, b                       short",
-        "FusedBatchNorm  x, mean, variance, offset  one",
-        "                                           two words",
+@pytest.mark.parametrize(
+    ("width", "inputs", "encoding"),
+    [
+        (60, "x, mean, variance, offset", "utf-8"),
+        (42, "x, mean, varia…", "utf-8"),
+        (42, "x, mean, varian", "ascii"),
+    ],
+)
+def test_cells_are_cut_at_the_width_of_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, width: int, inputs: str, encoding: str
+) -> None:
+    pytest.importorskip("rich")
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(Terminal, "encoding", encoding)
+    between = " " * (len(inputs) + 2)
+    assert printed(Terminal(), COLUMNS, ROWS) == [
+        f"NAME            {'INPUTS':{len(inputs)}}  DETAIL",
+        f"Add             {'a, b':{len(inputs)}}  short",
+        f"FusedBatchNorm  {inputs}  one",
+        f"                {between}two words",
     ]
 
 
-def test_cells_are_cut_at_the_width_of_a_terminal() -> None:
-    assert joined(arrange(COLUMNS, ROWS, 40, "…")) == [
-        "NAME            INPUTS         DETAIL",
-        "Add             a, b           short",
-        "FusedBatchNorm  x, mean, var…  one",
-        "                               two words",
-    ]
-
-
-def test_the_last_column_wraps_below_itself() -> None:
+def test_the_last_column_wraps_below_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("rich")
+    monkeypatch.setenv("COLUMNS", "50")
+    monkeypatch.setenv("TERM", "xterm")
     text = "its hardware or driver is missing; the message says what it looked for"
-    lines = joined(arrange([Column("state"), Column("finding")], [["failed", text]], 50))
-    assert lines == [
+    assert printed(Terminal(), [Column("state"), Column("finding")], [["failed", text]]) == [
         "STATE   FINDING",
         "failed  its hardware or driver is missing; the",
         "        message says what it looked for",
@@ -147,15 +166,12 @@ def test_the_last_column_wraps_below_itself() -> None:
 
 @needs_terminals
 @pytest.mark.parametrize("columns", [80, 140])
-@pytest.mark.parametrize("rich", [True, False])
-def test_kernels_on_a_terminal(site: Site, rich: bool, columns: int) -> None:
-    if not rich:
-        (site.path / "rich.py").write_text(NO_RICH)
+def test_kernels_on_a_terminal(site: Site, columns: int) -> None:
     code, text = on_terminal(
         site, "kernels", "[f-g]*", "--backend", "minimal", "--dtype", "float64", columns=columns
     )
     assert code == 0
-    assert bool(COLOUR.search(text)) == rich
+    assert COLOUR.search(text)
     title, *lines = COLOUR.sub("", text).splitlines()
     assert title.split() == ["KERNEL", "HOW", "OWNER", "INPUTS", "DETAIL"]
     assert max(map(len, lines)) <= columns
@@ -177,6 +193,14 @@ def test_columns_set_by_the_user_count(site: Site) -> None:
         site, "kernels", "Depthwise*", "--backend", "cpu", columns=200, COLUMNS="70"
     )
     assert max(len(COLOUR.sub("", line)) for line in text.splitlines()) <= 70
+
+
+@needs_terminals
+def test_rows_are_whole_lines_on_a_terminal_without_rich(site: Site) -> None:
+    (site.path / "rich.py").write_text(NO_RICH)
+    _, text = on_terminal(site, "kernels", "Add", "--backend", "cpu", columns=40)
+    assert text.splitlines()[1].split()[:2] == ["Add", "native"]
+    assert "a, b" in text.splitlines()[1]
 
 
 def test_kernels_in_a_pipe(site: Site) -> None:

@@ -161,11 +161,6 @@ class ForwardMode(Interpreter):
             for primal, type_ in zip(physical, types, strict=False)
         ]
 
-    def primal_of(self, tensor: Tensor) -> Tensor:
-        """Return the primal of a tensor, a constant itself."""
-        primal: Tensor = self._primal(tensor)
-        return primal
-
     def tangent_of(self, tensor: Tensor) -> Tensor:
         """Return the tangent of a tensor, of a constant zeros."""
         found: Tensor | None = self._tangent(tensor)

@@ -150,11 +150,7 @@ def _new(options: argparse.Namespace, printer: Printer) -> int:
 
 
 def _completion(options: argparse.Namespace, printer: Printer) -> int:
-    if options.words:
-        words = [word for word in listings.words(options.words) if completion.WORD.fullmatch(word)]
-        printer.text("\n".join(words))
-    else:
-        printer.text(completion.script(options.shell))
+    printer.text(completion.script(options.shell))
     return DONE
 
 

@@ -197,7 +197,7 @@ def explanation(found: Explanation) -> Line:
 
 
 def words(kind: str) -> list[str]:
-    """Return the names of a kind, one of ``parser.WORDS``, that a shell may complete."""
+    """Return the names of a kind, that a shell may complete."""
     if kind == "backends":
         return [info.name for info in backends()]
     if kind in ("explained", "kernels"):

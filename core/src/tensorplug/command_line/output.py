@@ -8,18 +8,18 @@ from __future__ import annotations
 import errno
 import json
 import os
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
-from tensorplug.command_line.layout import GAP, Column, arrange
 from tensorplug.engine.foreign_text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["Column", "OutputError", "Printer", "writing"]
+    from rich.console import OverflowMethod
 
+_GAP: Final = 2  # spaces between columns
 _WIDTH: Final = 80  # characters, where a terminal does not tell
 _COLOURS: Final = {
     "ok": "green",
@@ -32,6 +32,18 @@ _COLOURS: Final = {
     "refused": "yellow",
     "warning": "yellow",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table.
+
+    ``cut``: its cells lose their ends where a terminal is too narrow. The last column wraps
+    unless it is ``cut``.
+    """
+
+    title: str
+    cut: bool = False
 
 
 class OutputError(Exception):
@@ -78,35 +90,48 @@ class Printer:
     def table(self, columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> None:
         """Print a table without its empty columns.
 
-        A terminal gets it in its width, in colours if rich is installed; a pipe or a file gets
-        one line a row.
+        A terminal gets it in its width and in colours if rich is installed; otherwise a row is
+        one line, and lines of a cell are joined by semicolons.
         """
         texts = [[printable(str(cell)) for cell in row] for row in rows]
         used = [at for at in range(len(columns)) if any(row[at] for row in texts)]
         columns, texts = [columns[at] for at in used], [[row[at] for at in used] for row in texts]
-        if not self.stream.isatty():
-            lines = arrange(columns, texts, None)
-            self._print("\n".join(GAP.join(line).rstrip() for line in lines))
-            return
-        width = self._width()
-        lines = arrange(columns, texts, width, self._mark())
-        try:
-            from rich.console import Console
-            from rich.text import Text
-        except ImportError:  # an extra, for colours only
-            self._print("\n".join(GAP.join(line).rstrip() for line in lines))
-            return
-        console = Console(file=self.stream, width=width)
-        shown = [
-            Text(GAP).join(
-                Text(cell, style=_COLOURS.get(cell.strip(), "") if at else "bold") for cell in line
-            )
-            for at, line in enumerate(lines)
-        ]
-        for line in shown:
-            line.rstrip()
+        if self.stream.isatty():
+            with suppress(ImportError):  # rich is an extra
+                self._fitted(columns, texts)
+                return
+        titles = [column.title.upper() for column in columns]
+        cells = [titles, *([_one_line(cell) for cell in row] for row in texts)]
+        widths = [max(map(len, column)) + _GAP for column in zip(*cells, strict=True)]
+        lines = (map(str.ljust, row, widths) for row in cells)
+        self._print("\n".join("".join(line).rstrip() for line in lines))
+
+    def _fitted(self, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
+        """Print a table in the width of the terminal.
+
+        Raises:
+            ImportError: rich is missing.
+
+        """
+        from rich.console import Console
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="")
+        last = columns[-1]
+        for column in columns:
+            # Those that rich may narrow; its cells decide whether they wrap or lose their ends.
+            table.add_column(column.title.upper(), no_wrap=not column.cut and column is not last)
+        overflow: OverflowMethod = "ellipsis" if self._shows("…") else "crop"
+        for row in rows:
+            cells = [Text(cell, _COLOURS.get(cell, "")) for cell in row]
+            cells[0].style = "bold"
+            for cell, column in zip(cells, columns, strict=True):
+                if column.cut:
+                    cell.no_wrap, cell.overflow = True, overflow
+            table.add_row(*cells)
         with writing(self.stream):
-            console.print(Text("\n").join(shown), soft_wrap=True)
+            Console(file=self.stream, width=self._width()).print(table)
 
     def _print(self, text: str) -> None:
         with writing(self.stream):
@@ -122,10 +147,15 @@ class Printer:
         except OSError:
             return _WIDTH
 
-    def _mark(self) -> str:
-        """Return an ellipsis that the terminal can show."""
+    def _shows(self, character: str) -> bool:
+        """Return whether the terminal can show a character."""
         try:
-            "…".encode(self.stream.encoding or "ascii")
+            character.encode(self.stream.encoding or "ascii")
         except UnicodeEncodeError:
-            return "..."
-        return "…"
+            return False
+        return True
+
+
+def _one_line(cell: str) -> str:
+    lines = (line.strip() for line in cell.expandtabs(1).splitlines())
+    return "; ".join(filter(None, lines))

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 
 SHELLS: Final = ("bash", "zsh", "fish")
-WORDS: Final = ("backends", "dtypes", "explained", "kernels")  # that shells ask for
 # How a kernel may run on a backend; None, "not possible", has this name as a filter.
 HOW: Final = ("native", "widened", "decomposed", "host", "fallback", "not-possible")
 _EPILOG: Final = (
@@ -156,11 +155,7 @@ def _add_new(parser: Parser) -> None:
 
 def _add_completion(parser: Parser) -> None:
     parser.epilog = "For bash, in ~/.bashrc: source <(tensorplug completion bash)"
-    wanted = parser.add_mutually_exclusive_group(required=True)
-    wanted.add_argument(
-        "shell", nargs="?", choices=SHELLS, metavar="SHELL", help="bash, zsh, fish"
-    )
-    wanted.add_argument("--words", choices=WORDS, help=argparse.SUPPRESS)  # the scripts ask
+    parser.add_argument("shell", choices=SHELLS, metavar="SHELL", help="bash, zsh, fish")
 
 
 def _seconds(text: str) -> float:

@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, TextIO
 
+from tensorplug.command_line import completion
 from tensorplug.command_line.commands import NO, perform
 from tensorplug.command_line.output import OutputError, Printer, writing
 from tensorplug.command_line.parser import parse
@@ -24,6 +25,7 @@ def run() -> int:
     Nothing but the answer goes to standard output: what plugins and drivers print goes to
     standard error.
     """
+    completion.offer()
     warnings.showwarning = _warn
     answers: TextIO | None = None
     try:
