@@ -111,8 +111,7 @@ compare: $(FOR_WORK) ## install PyTorch, JAX and onnxruntime, and run the tests 
 	  extensions/onnx/tests/test_networks.py extensions/onnx/tests/test_comparing.py
 
 docs: $(FOR_WORK) ## write the generated pages and stubs again
-	$(BIN)/python -m tests.core.gradient_page
-	$(BIN)/python -m tests.docs.spec_page
+	$(BIN)/python docs/site/generated_pages.py
 	$(BIN)/python -m tensorplug.testing.stubs
 	$(BIN)/python docs/site/architecture.py
 

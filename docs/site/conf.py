@@ -1,7 +1,7 @@
 """The configuration of the documentation site; ``make site`` builds it into ``out/site``.
 
 The pages are the Markdown files of ``docs``. Beside them stand the pages of the public functions,
-which ``reference.py`` writes before each build.
+which ``reference.py`` writes before each build, and those that ``generated_pages.py`` writes.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ extensions = [
     "myst_parser",
     "sphinx_design",
     "sphinx_copybutton",
+    "generated_pages",
     "name_links",
     "narrow_screens",
     "notebooks",

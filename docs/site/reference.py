@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
+import spec_page
 from parameter_tables import meanings
 from sphinx.errors import ExtensionError
 from tests.core.public_functions import PUBLIC
-from tests.docs import spec_page
 
 import tensorplug as tp
 import tensorplug.testing
