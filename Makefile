@@ -73,6 +73,7 @@ lint: $(FOR_WORK) ## check style and format
 	$(BIN)/ruff format --check .
 
 types: $(FOR_WORK) ## check types
+	$(BIN)/python -m tensorplug.testing.stubs
 	$(BIN)/mypy
 
 layers: $(FOR_WORK) ## check which module imports which, and the sizes of folders and modules

@@ -50,6 +50,7 @@ def lint(session: nox.Session) -> None:
 def types(session: nox.Session) -> None:
     """Check types."""
     _install(session, "dev", "demo")
+    session.run("python", "-m", "tensorplug.testing.stubs")
     session.run("mypy")
 
 

@@ -1,7 +1,10 @@
-"""Adds the sources of two examples to wheel and sdist, for ``python -m tensorplug new``."""  # noqa: INP001  # a script
+"""Writes the stubs, and adds the sources of two examples for ``python -m tensorplug new``."""  # noqa: INP001  # a script
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,14 +14,15 @@ TEMPLATES: Final = "tensorplug/command_line/templates"
 EXAMPLES: Final = {"backend": "minimal_backend", "extension": "op_package"}
 
 
-class TemplateSources(BuildHookInterface[Any]):
-    """Adds ``plugins_example/*/src`` of the repository; an sdist already has these files."""
+class GeneratedFiles(BuildHookInterface[Any]):
+    """Completes the sources: wheel, sdist and editable install have files that are not in git."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Name the folders to copy, and where to."""
-        if version == "editable":
-            return  # then `new` reads them from the repository
+        """Write the stubs; name the folders of the examples to copy, and where to."""
         root = Path(self.root)
+        _write_stubs(root / "src")
+        if version == "editable":
+            return  # then `new` reads the examples from the repository
         target = TEMPLATES if self.target_name == "wheel" else f"src/{TEMPLATES}"
         for kind, example in EXAMPLES.items():
             if (root / "src" / TEMPLATES / kind / "src").is_dir():
@@ -27,3 +31,11 @@ class TemplateSources(BuildHookInterface[Any]):
             if not sources.is_dir():
                 raise FileNotFoundError(f"the sources of a template are missing: {sources}")
             build_data["force_include"][str(sources)] = f"{target}/{kind}/src"
+
+
+def _write_stubs(source: Path) -> None:
+    """Write them by the package itself, in a process that imports it from its source."""
+    path = os.pathsep.join([str(source), *filter(None, [os.environ.get("PYTHONPATH")])])
+    environment = {**os.environ, "PYTHONPATH": path, "TENSORPLUG_AUTOLOAD": "0"}
+    command = [sys.executable, "-m", "tensorplug.testing.stubs"]
+    subprocess.run(command, env=environment, check=True)  # noqa: S603  # this Python

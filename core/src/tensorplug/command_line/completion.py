@@ -52,11 +52,9 @@ def offer() -> None:
 
     parser = make_parser(_PROGRAM)
     for action in _actions(parser):
-        completer: Any = completers.SuppressCompleter()
+        completer: Any = partial(_words, _KINDS.get(action.dest))
         if action.dest == "directory":
             completer = completers.DirectoriesCompleter()
-        elif action.dest in _KINDS:
-            completer = partial(_words, _KINDS[action.dest])
         if not action.choices:
             action.completer = completer  # type: ignore[attr-defined]
     finders.CompletionFinder()(parser, always_complete_options=False)
@@ -71,5 +69,6 @@ def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
                 yield from _actions(command)
 
 
-def _words(kind: str, **_asked: object) -> list[str]:
-    return [word for word in listings.words(kind) if _WORD.fullmatch(word)]
+def _words(kind: str | None, **_asked: object) -> list[str]:
+    words = listings.words(kind) if kind else []
+    return [word for word in words if _WORD.fullmatch(word)]

@@ -2,7 +2,8 @@
 
 These are the package (``__init__.pyi``), the public modules whose functions come from op families
 (``nn.pyi``, ...), and the Tensor with its methods (``dispatch/tensor.pyi``).
-``python -m tensorplug.testing.stubs`` writes them; a test checks that they are current.
+Each build of the distribution writes them (``core/hatch_build.py``), and so do ``make types`` and
+``python -m tensorplug.testing.stubs``.
 """
 
 from __future__ import annotations
@@ -40,16 +41,15 @@ _SLOTS: Final = {
 }
 
 
-def stubs() -> dict[Path, str]:
-    """Return the text of every stub by path."""
-    root = Path(tensorplug.__file__).parent
-    found = {root / "__init__.pyi": _package(), root / "dispatch" / "tensor.pyi": _tensor()}
+def stubs() -> dict[str, str]:
+    """Return the text of every stub by its path in the package."""
+    texts = {"__init__.pyi": _package(), "dispatch/tensor.pyi": _tensor()}
     for name in tensorplug.__all__:
         if families.public(name):
             module = getattr(tensorplug, name)
             if not any(inspect.getmodule(value) is module for value in vars(module).values()):
-                found[root / f"{name}.pyi"] = _module(module)
-    return found
+                texts[f"{name}.pyi"] = _module(module)
+    return texts
 
 
 def _package() -> str:
@@ -215,11 +215,16 @@ def _is_literal(value: object) -> bool:
     return value is None or isinstance(value, int | str)
 
 
-def main() -> None:
-    """Write the stubs."""
-    for path, text in stubs().items():
-        path.write_text(text)
+def write(package: Path) -> None:
+    """Write the stubs that have changed into a package; remove those of modules that are gone."""
+    texts = {package / path: text for path, text in stubs().items()}
+    for path in set(package.rglob("*.pyi")) - set(texts):
+        path.unlink()
+    for path, text in texts.items():
+        if not path.is_file() or path.read_text("utf-8") != text:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, "utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    write(Path(tensorplug.__file__).parent)
