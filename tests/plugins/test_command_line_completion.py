@@ -32,7 +32,7 @@ COMMANDS = {"backends", "devices", "kernels", "explain", "doctor", "new", "compl
 HOW = {"native", "widened", "decomposed", "host", "fallback", "not-possible"}
 # What stands before the cursor, and what completes it: all of these words, or at least them.
 OFFERS: dict[str, tuple[set[str], bool]] = {
-    "tensorplug ": (COMMANDS, True),
+    "tensorplug ": (COMMANDS, False),
     "tensorplug ker": ({"kernels"}, True),
     "tensorplug --json d": ({"devices", "doctor"}, True),
     "tensorplug doctor go": ({"good"}, True),
@@ -44,7 +44,7 @@ OFFERS: dict[str, tuple[set[str], bool]] = {
     "tensorplug kernels --backend good Softma": ({"Softmax"}, False),
     "tensorplug kernels --ba": ({"--backend"}, True),
     "tensorplug explain SquaredD": ({"SquaredDifference"}, True),
-    "tensorplug completion ": (set(SHELLS), True),
+    "tensorplug completion ": (set(SHELLS), False),
     "tensorplug doctor --t": ({"--timeout"}, True),
     "tensorplug explain nn.softm": ({"nn.softmax"}, True),
     "tensorplug explain Add --set ": (set(), True),

@@ -57,7 +57,7 @@ def offer() -> None:
             completer = completers.DirectoriesCompleter()
         if not action.choices:
             action.completer = completer  # type: ignore[attr-defined]
-    finders.CompletionFinder()(parser, always_complete_options=False)
+    finders.CompletionFinder()(parser)
 
 
 def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
