@@ -342,6 +342,7 @@ from tensorplug.tensors.tree_nodes import static_field as static_field
 from tensorplug.tensors.tree_nodes import unregister_tree as unregister_tree
 from tensorplug.tensors.variable import Variable as Variable
 from tensorplug.tensors.variable import dispose_variables as dispose_variables
+import tensorplug_train as train
 inf: float
 nan: float
 newaxis: None
@@ -661,6 +662,7 @@ __all__ = [
     "time",
     "topk",
     "trace_dispatch",
+    "train",
     "trapezoid",
     "tree_map",
     "tril",

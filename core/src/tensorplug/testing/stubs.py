@@ -17,13 +17,14 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 import tensorplug
+from tensorplug.contract.distributions import EXTENSIONS
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.introspection import families
 from tensorplug.tensors import methods
 from tensorplug.testing.annotation_names import AnnotationNames
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import (  # noqa: F401  # names that the stub of the Tensor needs
         ClassVar,
         SupportsIndex,
@@ -54,20 +55,21 @@ def stubs() -> dict[str, str]:
 
 def _package() -> str:
     """Return the stub of the package: imports of all public names."""
-    lines = {_import(tensorplug, name) for name in tensorplug.__all__}
-    lines.add(_import(tensorplug, "__array_namespace_info__"))
+    own = {name for name in tensorplug.__all__ if name not in EXTENSIONS}
+    lines = {_import(tensorplug, name) for name in (*own, "__array_namespace_info__")}
+    lines |= {f"import {package} as {name}\n" for name, package in EXTENSIONS.items()}
     constants = "__array_api_version__: str\n__version__: str\n"
-    return f"{_HEAD}{''.join(sorted(lines))}\n{constants}\n{_listed(tensorplug)}"
+    return f"{_HEAD}{''.join(sorted(lines))}\n{constants}\n{_listed([*own, *EXTENSIONS])}"
 
 
 def _module(module: ModuleType) -> str:
     """Return the stub of a public module."""
     lines = {_import(module, name) for name in module.__all__}
-    return f"{_HEAD}{''.join(sorted(lines))}\n{_listed(module)}"
+    return f"{_HEAD}{''.join(sorted(lines))}\n{_listed(module.__all__)}"
 
 
-def _listed(module: ModuleType) -> str:
-    names = "".join(f'    "{name}",\n' for name in module.__all__)
+def _listed(public: Iterable[str]) -> str:
+    names = "".join(f'    "{name}",\n' for name in sorted(public))
     return f"__all__ = [\n{names}]\n"
 
 
@@ -76,8 +78,6 @@ def _import(module: ModuleType, name: str) -> str:
     value = getattr(module, name)
     if value is None or isinstance(value, float):
         return f"{name}: {'None' if value is None else 'float'}\n"
-    if isinstance(value, ModuleType) and not value.__name__.startswith(f"{module.__name__}."):
-        return f"import {value.__name__} as {name}\n"  # of an extension
     if isinstance(value, ModuleType):
         return f"from tensorplug import {name} as {name}\n"
     home = getattr(value, "__module__", None)
