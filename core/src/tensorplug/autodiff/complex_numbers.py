@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def conjugate(derivative: Tensor) -> Tensor:
     """Convert a cotangent on the tape to a gradient, or the reverse."""
-    return conj(derivative) if derivative.dtype in dt.COMPLEX else derivative
+    return conj(derivative) if derivative._placement.type.dtype in dt.COMPLEX else derivative
 
 
 def check_real_loss(y: Tensor, who: str) -> None:
@@ -29,7 +29,7 @@ def check_real_loss(y: Tensor, who: str) -> None:
         DTypeError: it is complex.
 
     """
-    if y.dtype in dt.COMPLEX:
+    if y._placement.type.dtype in dt.COMPLEX:
         raise DTypeError(
             f"{who}: the result must be real, got {y.type}; return its real part, its imaginary "
             "part or its abs, or, for the derivative of a holomorphic function, set "

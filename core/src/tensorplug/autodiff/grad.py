@@ -161,7 +161,7 @@ def _differentiate(
             check_holomorphic_result(y, "grad")
         elif dy is None:
             check_real_loss(y, "grad")
-        if dy is None and y.shape:
+        if dy is None and y._placement.type.shape:
             raise not_a_scalar(who, y, "pass dy, the cotangent of y", "take tensorplug.vjp(f, x)")
         start = creation.ones_like(y) if dy is None else match_tree(dy, y, "dy", "result")[0]
         if holomorphic:

@@ -210,8 +210,8 @@ def buffer_of(operand: Any) -> Any:
 
 def with_node(tensor: Tensor, node: Node | None) -> Tensor:
     """Return another tensor with the same data and ``node``, in the current scope."""
-    other = alias(tensor)
-    other._node = node
+    source = tensor if tensor.__class__ is Tensor else alias(tensor)
+    other = Tensor._of(source._buffer, source._placement, node)
     scope = current_context().scope
     if scope is not None:
         scope.adopt(other)

@@ -113,7 +113,8 @@ def _enter(tree: Any, position: int, *, holomorphic: bool) -> _Entry:
     what = f"argument {position}"
     for at, value in enumerate(values):
         tensor = as_tensor(value, what=what)
-        if tensor.dtype not in dt.INEXACT or (holomorphic and tensor.dtype not in dt.COMPLEX):
+        dtype = tensor._placement.type.dtype
+        if dtype not in dt.INEXACT or (holomorphic and dtype not in dt.COMPLEX):
             check_differentiable(tensor, what + paths(tree)[at], holomorphic=holomorphic)
         leaf = Leaf((tensor._node,))
         leaves.append(Tensor._of(tensor._buffer, tensor._placement, leaf))
@@ -183,7 +184,10 @@ class Traced(NamedTuple):
 
     def regroup(self, values: list[Tensor]) -> tuple[Any, ...]:
         """Return one value per leaf of the arguments, in their structure."""
-        if all(entry.rebuild is rebuild_leaf for entry in self.entries):
+        for entry in self.entries:
+            if entry.rebuild is not rebuild_leaf:
+                break
+        else:
             return tuple(values)
         trees, start = [], 0
         for entry in self.entries:

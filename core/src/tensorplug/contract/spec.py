@@ -325,16 +325,16 @@ class KernelSpec:
             DTypeError: when they have no common dtype.
 
         """
-        members = [
-            member
+        dtypes = [
+            member.dtype
             for name, type_ in zip(self.input_names, types, strict=False)
             if name in self.promote
             for member in _members(type_)
         ]
-        if not members:  # if one is missing, `resolve` says so
+        if not dtypes:  # if one is missing, `resolve` says so
             return None
         try:
-            common = dt.promote(item.dtype for item in members)
+            common = dt.promote(dtypes)
         except DTypeError as error:
             raise DTypeError(f"{self.describe(types)}: {error}") from None
         return dt.inexact(common) if self.inexact else common

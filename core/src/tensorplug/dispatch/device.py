@@ -86,7 +86,8 @@ class Device:
     ``autocast`` those of calls inside ``engine.autocast``, by its dtype.
     ``installed``: the kernels whose set-up has run on this device. ``fate``: why the device is
     ``closed``. ``host`` holds the strings of a device that does not support them.
-    ``capabilities``: the optional methods of the backend. ``trace``: records or interprets calls
+    ``capabilities``: the optional methods of the backend; ``dtypes``: those of its buffers;
+    ``least``: see ``least_group``. ``trace``: records or interprets calls
     instead of running them; None on a real device. ``interpreters``: those of the tensors here,
     by kind (``engine.interpreters``). ``root``: the real device below those that replace it.
     """
@@ -101,10 +102,12 @@ class Device:
         "compiled",
         "constants",
         "counters",
+        "dtypes",
         "fate",
         "host",
         "installed",
         "interpreters",
+        "least",
         "lock",
         "name",
         "owner",
@@ -130,6 +133,8 @@ class Device:
         self.backend_name: str = backend_name
         self.backend: Backend = backend
         self.capabilities: Capabilities = capabilities.of(backend)
+        self.dtypes: frozenset[DType] = frozenset(backend.dtypes)
+        self.least: int | None = None
         self.owner: Owner = owner
         self.plans: dict[Hashable, Any] = {}
         self.slow_plans: dict[Hashable, Any] = {}
@@ -172,9 +177,20 @@ class Device:
 
         It is the host for strings, if the backend does not support them.
         """
-        if dtype in self.backend.dtypes:
+        if dtype in self.dtypes:
             return self
         return self.host if dtype is string else None
+
+    def least_group(self) -> int | None:
+        """Return the elements from which the backend compiles groups; None: it compiles none.
+
+        The backend is asked once, at the first call rather than when it is opened: its answer may
+        need the import of a compiler, for which a program that only moves data need not wait.
+        """
+        groups = self.capabilities.groups
+        if self.least is None and groups is not None:
+            self.least = groups.least_group
+        return self.least
 
     def storage(self) -> Device:
         """Return the device that gets the data uploaded here."""

@@ -160,7 +160,7 @@ class Devices:
             BackendClosedError: it was closed.
 
         """
-        device = context.device or self.active
+        device = context.device or self._active or self._choose()
         if device.closed:
             raise BackendClosedError(
                 f"backend {device.name!r} is the active one, but it {device.fate}"

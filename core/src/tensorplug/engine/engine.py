@@ -365,7 +365,7 @@ class Engine:
         if promotion is not None:
             return promotion
         self.registry.check(spec)
-        committed = any(tensor._placement.committed for tensor in operands.flatten(tensors))
+        committed = True in [each._placement.committed for each in operands.flatten(tensors)]
         return self._resolve(spec, device, types, attributes, committed=committed)[0]
 
     def _publish(self, device: Device, key: Hashable | None, plan: plans.Plan | Promotion) -> None:

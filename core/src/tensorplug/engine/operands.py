@@ -70,7 +70,7 @@ def find_device(device: Device, spec: KernelSpec, inputs: Sequence[Any]) -> Devi
 
 def unsupported(type_: TensorType, device: Device) -> str:
     """Return the message that ``device`` does not support a dtype."""
-    names = ", ".join(sorted(dtype.name for dtype in device.backend.dtypes))
+    names = ", ".join(sorted(dtype.name for dtype in device.dtypes))
     return f"{type_} is not possible on backend {device.name!r}, whose dtypes are {names}"
 
 
@@ -298,10 +298,13 @@ def _make_constant(device: Device, what: str, value: dt.Scalar, peer: DType | No
 
 def types_of(tensors: Sequence[Any]) -> list[Any]:
     """Return the types of a call's inputs: a list for a list, None if absent."""
-    return [
-        types_of(tensor) if isinstance(tensor, list) else None if tensor is None else tensor.type
-        for tensor in tensors
-    ]
+    types: list[Any] = []
+    for tensor in tensors:
+        if isinstance(tensor, list):
+            types.append(types_of(tensor))
+        else:
+            types.append(None if tensor is None else tensor._placement.type)
+    return types
 
 
 def plan_key(

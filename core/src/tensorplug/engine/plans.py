@@ -6,11 +6,11 @@ A plan is resolved once (``engine.resolution``) and cached.
 from __future__ import annotations
 
 import copy
+from math import prod
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
-from tensorplug.contract.spec import TensorType
 from tensorplug.dispatch.calls import buffers_of
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.engine.operands import flatten
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from tensorplug.contract.dtypes import DType
     from tensorplug.contract.owner import Owner
-    from tensorplug.contract.spec import InputType, KernelSpec
+    from tensorplug.contract.spec import InputType, KernelSpec, TensorType
     from tensorplug.dispatch.device import Device, Placement, Usage
     from tensorplug.engine.registry import State
 
@@ -88,12 +88,12 @@ class Plan:
         self.spec: KernelSpec = spec
         self.attributes: dict[str, Any] = attributes
         self.device: Device = device
-        self.inputs: list[InputType] = [_intern(device, operand) for operand in inputs]
+        self.inputs: list[InputType] = _intern(device, inputs)
         self.committed: bool = committed
         self.outputs: tuple[Placement, ...] = tuple(
-            _place(device, output, committed=committed) for output in outputs
+            [_place(device, output, committed=committed) for output in outputs]
         )
-        self.static_shapes: bool = all(output.known for output in outputs)
+        self.static_shapes: bool = False not in [output.known for output in outputs]
         self.output: Placement = self.outputs[0] if self.outputs else None  # type: ignore[assignment]  # a call may have no outputs
         self.state: State = state
         self.tensor: type[Tensor] = Tensor
@@ -196,12 +196,15 @@ class Plan:
 
     def may_fuse(self) -> bool:
         """Return whether the call is large enough for the backend to compile its kernels."""
-        groups = self.device.capabilities.groups
-        if groups is None:
+        least = self.device.least_group()
+        if least is None:
             return False
-        types = [placement.type for placement in self.outputs]
-        types += flatten(self.inputs)
-        return any(type_.size >= groups.least_group for type_ in types)
+        return True in [prod(type_.shape) >= least for type_ in self.types()]
+
+    def types(self) -> list[TensorType]:
+        """Return the types of the inputs and outputs, without absent ones."""
+        types: list[TensorType] = flatten(self.inputs)
+        return types + [placement.type for placement in self.outputs]
 
     def with_program(self, run: Callable[..., Any], usage: Usage) -> Plan:
         """Return the plan of the same call that runs a program of the decomposition's calls.
@@ -295,14 +298,19 @@ _KEPT: Final = [name for name in Plan.__slots__ if name not in _VARIED]  # by ``
 
 def _place(device: Device, type_: TensorType, *, committed: bool = False) -> Placement:
     """Return the placement of ``type_`` on ``device``, or on the host that holds its strings."""
-    return (device.home(type_.dtype) or device).placement(type_, committed=committed)
+    home = device if type_.dtype in device.dtypes else device.home(type_.dtype) or device
+    return home.placement(type_, committed=committed)
 
 
-def _intern(device: Device, type_: InputType) -> InputType:
-    """Return the interned types of an input, which backpropagation compares by identity."""
-    if isinstance(type_, TensorType):
-        return _place(device, type_).type
-    return None if type_ is None else [_place(device, member).type for member in type_]
+def _intern(device: Device, types: Sequence[InputType]) -> list[InputType]:
+    """Return the interned types of inputs, which backpropagation compares by identity."""
+    interned: list[InputType] = []
+    for type_ in types:
+        if isinstance(type_, list):
+            interned.append([_place(device, member).type for member in type_])
+        else:
+            interned.append(None if type_ is None else _place(device, type_).type)
+    return interned
 
 
 def _unresolved(*_inputs: Any) -> Any:
@@ -317,11 +325,15 @@ def resolve_native(plan: Plan, steps: list[Step]) -> bool:
         steps.append(("native", "not registered"))
         return False
     entry = owned.entry
-    missing = unsupported_dtype(plan, entry.dtypes) or _missing_dtypes(plan, device.backend.dtypes)
+    types = plan.types()
+    missing = unsupported_dtype(plan, entry.dtypes)
+    if not missing:
+        lacking = {type_.dtype.name for type_ in types if type_.dtype not in device.dtypes}
+        missing = ", ".join(sorted(lacking))
     if missing:
         steps.append(("native", f"the kernel of {owned.owner} does not take {missing}"))
         return False
-    if not is_asked(entry, plan):
+    if not is_asked(entry, plan, types):
         steps.append(("native", f"the kernel of {owned.owner} names no dtypes"))
         return False
     extras = extra_arguments(plan, entry.asks)
@@ -345,14 +357,16 @@ def resolve_native(plan: Plan, steps: list[Step]) -> bool:
 
 def extra_arguments(plan: Plan, names: tuple[str, ...]) -> dict[str, Any]:
     """Return the arguments that a kernel or a decomposition requests by name."""
-    outputs: Any = tuple(placement.type for placement in plan.outputs)
-    available = {
-        **plan.attributes,
-        "attributes": plan.attributes,
-        "backend": plan.device.backend,
-        "out": outputs if plan.spec.multiple_outputs else outputs[0],
-    }
-    return {name: available[name] for name in names}
+    extras: dict[str, Any] = {}
+    for name in names:
+        if name == "out":
+            types = [placement.type for placement in plan.outputs]
+            extras[name] = tuple(types) if plan.spec.multiple_outputs else types[0]
+        elif name == "backend":
+            extras[name] = plan.device.backend
+        else:
+            extras[name] = plan.attributes if name == "attributes" else plan.attributes[name]
+    return extras
 
 
 def _bind(function: Callable[..., Any], extras: dict[str, Any]) -> Callable[..., Any]:
@@ -367,11 +381,7 @@ def _bind(function: Callable[..., Any], extras: dict[str, Any]) -> Callable[...,
 
 def unsupported_dtype(plan: Plan, dtypes: frozenset[DType] | None) -> str:
     """Return the name of the call's dtype if an entry for ``dtypes`` does not serve it."""
+    if dtypes is None:
+        return ""
     dtype = plan.spec.dtype_of(plan.inputs, [placement.type for placement in plan.outputs])
-    return "" if dtypes is None or dtype in dtypes else dtype.name
-
-
-def _missing_dtypes(plan: Plan, served: frozenset[DType]) -> str:
-    types = [placement.type for placement in plan.outputs] + flatten(plan.inputs)
-    lacking = {type_.dtype.name for type_ in types if type_.dtype not in served}
-    return ", ".join(sorted(lacking))
+    return "" if dtype in dtypes else dtype.name

@@ -38,7 +38,12 @@ class Promotion:
 
     def needed(self, types: Sequence[Any]) -> bool:
         """Return whether any of the promoted inputs has another dtype."""
-        return self.promoted(types) != list(types)
+        for name, type_ in zip(self.spec.input_names, types, strict=True):
+            if name in self.names and type_ is not None:
+                for member in type_ if isinstance(type_, list) else (type_,):
+                    if member.dtype is not self.dtype:
+                        return True
+        return False
 
     def promoted(self, types: Sequence[Any]) -> list[Any]:
         """Return the types of the inputs after the casts."""

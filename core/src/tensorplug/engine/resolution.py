@@ -130,7 +130,7 @@ def _explain_refusal(engine: Resolver, plan: Plan, device: Device) -> str:
     types = flatten(plan.inputs)
     outputs = [placement.type for placement in plan.outputs]
     for type_ in (*types, *outputs):
-        if type_.dtype not in device.backend.dtypes:
+        if type_.dtype not in device.dtypes:
             return unsupported(type_, device)
     # Not the plan's state: opening this backend may just have registered its kernels.
     state = engine.registry.state
@@ -146,7 +146,7 @@ def check_dtypes(plan: Plan) -> None:
         DTypeError: an output dtype is not supported.
 
     """
-    allowed = plan.device.backend.dtypes
+    allowed = plan.device.dtypes
     for placement in plan.outputs:
         if placement.device is plan.device and placement.type.dtype not in allowed:
             raise DTypeError(f"{plan.describe()}: {unsupported(placement.type, plan.device)}")

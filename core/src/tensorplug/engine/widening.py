@@ -13,16 +13,15 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.contract.entries import DecompositionEntry
 from tensorplug.contract.owner import Owner
 from tensorplug.dispatch.calls import dispatch, dispatch_multiple
-from tensorplug.engine.operands import flatten
 from tensorplug.engine.registry import Owned
 from tensorplug.ops.elementwise import CAST
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from tensorplug.contract.dtypes import DType
     from tensorplug.contract.entries import KernelEntry
-    from tensorplug.contract.spec import KernelSpec
+    from tensorplug.contract.spec import KernelSpec, TensorType
     from tensorplug.dispatch.device import Device, Placement
     from tensorplug.dispatch.tensor import Tensor
     from tensorplug.engine.registry import State
@@ -41,6 +40,9 @@ class Call(Protocol):
     outputs: tuple[Placement, ...]
     state: State
 
+    def types(self) -> Sequence[TensorType]:
+        """Return the types of the inputs and outputs."""
+
 
 def find_decomposition(plan: Call) -> Owned[DecompositionEntry] | None:
     """Return how a call runs without a kernel of its own: in a wider dtype, or decomposed."""
@@ -53,24 +55,28 @@ def wide_dtypes(plan: Call) -> frozenset[DType]:
     """Return the dtypes in which a call computes without a kernel; none if it does not widen."""
     if plan.spec.exact:
         return frozenset()
-    wide = frozenset(dtype.compute for dtype in _dtypes(plan) if dtype.compute is not dtype)
-    return wide if wide <= plan.device.backend.dtypes else frozenset()
+    wide = frozenset(
+        [type_.dtype.compute for type_ in plan.types() if type_.dtype.compute is not type_.dtype]
+    )
+    return wide if wide <= plan.device.dtypes else frozenset()
 
 
-def is_asked(entry: KernelEntry | None, plan: Call) -> bool:
+def is_asked(
+    entry: KernelEntry | None, plan: Call, types: Sequence[TensorType] | None = None
+) -> bool:
     """Return whether a backend, by its kernel if it has one, may serve the dtypes of a call.
+
+    ``types``: those of the call, where they are known.
 
     It may not if it leaves one of them to the core, unless the kernel names its dtypes.
     """
     if plan.spec.exact or (entry is not None and entry.dtypes is not None):
         return True
     left = plan.device.capabilities.widens
-    return left.isdisjoint(_dtypes(plan)) or not wide_dtypes(plan)
-
-
-def _dtypes(plan: Call) -> list[DType]:
-    types = flatten(plan.inputs) + [placement.type for placement in plan.outputs]
-    return [type_.dtype for type_ in types]
+    for type_ in plan.types() if types is None else types:
+        if type_.dtype in left:
+            return not wide_dtypes(plan)
+    return True
 
 
 def _widen(plan: Call) -> Callable[..., Any]:

@@ -99,8 +99,8 @@ def _find(
     known = device.programs.get(tape.key)
     if known is None or known is _ONCE:
         large = _is_large(tape, starts)
-        groups = device.capabilities.groups
-        if not large and groups is not None and groups.least_group < LARGE:
+        least = device.least_group()
+        if not large and least is not None and least < LARGE:
             return None  # single calls may run as groups, which a program would not have
         if known is None and not large:
             device.remember(device.programs, tape.key, _ONCE, KEPT)
