@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.compile.decomposed import make_program
+from tensorplug.compile.decomposed import run_programs
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.owner import Owner
 from tensorplug.contract.spec import KernelSpec, TensorType
 from tensorplug.contract.tables import KernelTable
 from tensorplug.dispatch.context import Context, use_context
+from tensorplug.dispatch.handlers import Handlers
 from tensorplug.engine.engine import Engine, Opened
 from tensorplug.engine.registry import Registry
 from tensorplug.errors import BackendMemoryError, BackendNotInstalledError, DeviceLostError
@@ -202,7 +203,7 @@ def make(
             rules=chain.from_iterable(catalogue.rules()),
             decompositions=chain.from_iterable(catalogue.decompositions()),
         )
-    return Engine(Source(tables), registry, fallback=fallback, make_program=make_program)
+    return Engine(Source(tables), registry, fallback=fallback, handlers=Handlers(run_programs))
 
 
 def using(engine: Engine) -> use_context:

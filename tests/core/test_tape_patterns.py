@@ -121,12 +121,14 @@ def passes(f: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> Passed:
     """Return what the backward pass of ``f`` gets."""
     found: list[Any] = []
 
-    def keep(_context: Any, starts: Any, leaves: Any) -> None:
+    def keep(proceed: Any, starts: Any, leaves: Any) -> Any:
         found.append((starts, leaves))
+        return proceed(starts, leaves)
 
     x, y = (tp.asarray(np.linspace(0.5, 2.0, 6) + shift) for shift in (0.0, 0.25))
     with monkeypatch.context() as patched:
-        patched.setattr(current_engine(), "run_backward", keep)
+        engine = current_engine()
+        patched.setattr(engine, "handlers", engine.handlers._replace(backward=keep))
         slopes(f, x, y, unconnected="zeros")
     (taken,) = found
     return taken  # type: ignore[no-any-return]  # in a list of anything

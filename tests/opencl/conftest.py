@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from tensorplug.compile.decomposed import make_program
+from tensorplug.compile.decomposed import run_programs
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.owner import Owner
 from tensorplug.dispatch.context import Context, use_context
+from tensorplug.dispatch.handlers import Handlers
 from tensorplug.engine.engine import Engine, Opened
 from tensorplug.engine.registry import Registry
 from tensorplug.errors import KernelRefusedError
@@ -67,7 +68,7 @@ def context():
 def core_context():
     """Return a context of an engine that also has the core's decompositions, as programs."""
     require_device()
-    engine = Engine(Source(), core_registry(), fallback="error", make_program=make_program)
+    engine = Engine(Source(), core_registry(), fallback="error", handlers=Handlers(run_programs))
     return Context(engine, engine.open("opencl"))
 
 

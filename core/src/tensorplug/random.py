@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
 from tensorplug.contract.arguments import quoted
+from tensorplug.contract.spec import TensorType
 from tensorplug.dispatch.context import current_context
 from tensorplug.dispatch.locks import Lock
 from tensorplug.errors import ArgumentError
@@ -81,6 +82,7 @@ __all__ = [
     "uniform",
 ]
 
+_KEY: Final = TensorType(dt.uint32, (4,))
 _MOST_SPAWNED: Final = 2**20  # generators; each takes about 100 bytes of the host
 
 
@@ -158,11 +160,12 @@ class Generator:
 
     def key(self) -> Tensor:
         """Return a new key, for a function that takes one."""
-        device = current_context().device
-        if device is None or device.trace is None:
-            return of_words(self._next())
-        traced: Tensor = device.trace.draw(self, of_words((0, 0, 0, 0)))
-        return traced
+        key: Tensor = current_context().interpreter.draw(self, _KEY)
+        return key
+
+    def _draw(self) -> Tensor:
+        """Return a new key now, whatever transforms the function."""
+        return of_words(self._next())
 
     def spawn(self, n: int, /) -> list[Generator]:
         """Return ``n`` generators, for threads or processes, that share nothing with this one.
@@ -176,9 +179,7 @@ class Generator:
             raise ArgumentError(f"spawn: n must not be negative, got {count}")
         if count > _MOST_SPAWNED:
             raise ArgumentError(f"spawn: n must be at most {_MOST_SPAWNED}, got {count}")
-        trace = current_context().trace
-        if trace is not None:
-            raise trace.refusal("the function spawns generators; spawn them outside")
+        current_context().interpreter.forbid("the function spawns generators; spawn them outside")
         parent = self._next()
         made = [Generator.__new__(Generator) for _ in range(count)]
         for number, item in enumerate(made):

@@ -15,7 +15,6 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
 from tensorplug.contract.spec import TensorType
 from tensorplug.dispatch.calls import to_device
-from tensorplug.dispatch.commitment import follow
 from tensorplug.dispatch.context import current_context, engine_of, use_context
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import GradientError
@@ -52,11 +51,8 @@ def backpropagate(
     if context.autocast is not None:  # the backward pass has the dtypes of the forward pass
         with use_context(context.replace(autocast=None)):
             return backpropagate(given, leaves)
-    run = engine_of(context).run_backward
-    first = given[0][1]
-    there = follow(context, [first], "backward") if first._placement.committed else context
-    found = None if run is None else run(there, given, leaves)
-    return walk(given, leaves) if found is None else found
+    found: dict[Node, Tensor] = engine_of(context).handlers.backward(walk, given, leaves)
+    return found
 
 
 def walk(starts: Sequence[tuple[Node, Tensor]], leaves: Sequence[Node]) -> dict[Node, Tensor]:

@@ -68,7 +68,7 @@ def custom_grad(
         context = current_context()
         listed: tuple[Any, ...] = args
         tensors = [as_tensor(arg, what=f"{name}: argument {at}") for at, arg in enumerate(listed)]
-        lifts = is_taped_outside(context) and any(map(context.trace.holds, tensors))
+        lifts = is_taped_outside(context) and any(map(context.interpreter.holds, tensors))
         if lifts:
             compute = functools.partial(_compute, f, name)
             lifted = value_outside(context, custom_grad, compute, tensors, name)

@@ -189,8 +189,8 @@ class ForwardMode(Interpreter):
 
     def describe(self, tensor: Tensor) -> str | None:
         """Return a description of a primal without data; None if it has some."""
-        outer = self.real.trace
-        return None if outer is None else outer.describe(tensor._buffer.primal)
+        shown: str | None = self.real.interpreter.describe(tensor._buffer.primal)
+        return shown
 
 
 class Pushed:
@@ -212,7 +212,7 @@ class Pushed:
     @classmethod
     def of(cls, tensors: Sequence[Tensor]) -> Self | None:
         """Return the call with these arguments; None if none of them has a tangent."""
-        interpreter = current_context().trace
+        interpreter = current_context().interpreter
         if not isinstance(interpreter, ForwardMode):
             return None
         found = cls(interpreter, tensors)

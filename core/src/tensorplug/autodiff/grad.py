@@ -307,5 +307,5 @@ def stop_gradient(x: ArrayLike) -> Tensor:
     """
     tensor = as_tensor(x, what="stop_gradient: x")
     if isinstance(tensor._buffer, Carried):
-        tensor = tensor._placement.device.trace.stopped(tensor, stop_gradient)
+        tensor = tensor._placement.device.interpreter.stopped(tensor, stop_gradient)
     return with_node(tensor, None)

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 def is_taped_outside(context: Context) -> bool:
     """Return whether ops run in vmap, and are differentiated outside it."""
-    if not isinstance(context.trace, Examples):
+    if not isinstance(context.interpreter, Examples):
         return False
     outside = context.outside
     while outside is not None:
-        if outside.recording is not None or isinstance(outside.trace, ForwardMode):
+        if outside.recording is not None or isinstance(outside.interpreter, ForwardMode):
             return True
-        outside = outside.outside if isinstance(outside.trace, Examples) else None
+        outside = outside.outside if isinstance(outside.interpreter, Examples) else None
     return False
 
 
@@ -46,7 +46,7 @@ def call_outside(
 
     ``wrap`` gets a function of all examples, and is called outside vmap.
     """
-    interpreter: Examples = context.trace
+    interpreter: Examples = context.interpreter
     leaves, rebuild = flatten((args, kwargs))
     places = [
         at
@@ -93,7 +93,7 @@ def value_outside(
         name: of the function, for messages.
 
     """
-    interpreter: Examples = context.trace
+    interpreter: Examples = context.interpreter
     interpreter.check_call(tensors, context.call)
     backward: Any = None
     found: list[int] = []

@@ -12,14 +12,15 @@ from tensorplug.compile.tracing.passes import eliminate_common_calls, eliminate_
 from tensorplug.compile.tracing.trace import Call
 from tensorplug.compile.tracing.values import Constant, Value
 from tensorplug.contract.spec import TensorType
-from tensorplug.dispatch.device import now
+from tensorplug.dispatch.device import Usage, now
 from tensorplug.engine.operands import flatten
+from tensorplug.engine.plans import BY_OPS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tensorplug.compile.fusion.groups import Fusion
-    from tensorplug.dispatch.device import Usage
+    from tensorplug.dispatch.tensor import Tensor
     from tensorplug.engine.engine import Engine
     from tensorplug.engine.plans import Plan
 
@@ -28,24 +29,62 @@ _LARGEST: Final = 4096
 """Bytes of the data that a program of a decomposition may hold, beside Python numbers."""
 
 
+def run_programs(proceed: Callable[..., list[Tensor]], call: Any) -> list[Tensor]:
+    """Run a call (``engine.path.Call``) as a program of its decomposition, or in one pass.
+
+    Not if a tape or an observer must see the kernels of which it consists.
+    """
+    plan: Plan = call.found
+    if call.key is None:  # such a plan is not kept, and a program of one use does not pay
+        return proceed(call)
+    if plan.how in BY_OPS:
+        if call.seen:
+            call.found = plan.source or plan
+        elif plan.traceable and plan.device.is_real:
+            call.found = _with_program(call.engine, plan)
+    elif plan.how == "native" and not plan.published and plan.device.is_real:
+        _fuse(call.engine, plan)
+    return proceed(call)
+
+
+def _with_program(engine: Engine, plan: Plan) -> Plan:
+    """Return the plan of a decomposition's program; ``plan`` itself if there is none.
+
+    A program whose kernels may be fused, and round otherwise, is made before the first run:
+    equal calls must give equal results. Others are made for the second, which may never come.
+    """
+    fuses = plan.may_fuse()
+    if not fuses and not plan.published:
+        return plan
+    usage = Usage()
+    run = make_program(engine, plan, usage, fuses=fuses)
+    plan.traceable = False
+    return plan if run is None else plan.with_program(run, usage)
+
+
+def _fuse(engine: Engine, plan: Plan) -> None:
+    """Let the backend compute a large call in one pass, if it has several steps."""
+    # Not a kernel that replaces the backend's: somebody wants that one to run.
+    if plan.owner == plan.device.owner and plan.may_fuse():
+        usage = Usage()
+        run = _fuse_whole(engine, plan, usage)
+        if run is not None:
+            plan.call, plan.usage = run, usage
+
+
 def make_program(
-    engine: Engine,
-    plan: Plan,
-    fuses: bool,  # noqa: FBT001  # the engine's interface
-    usage: Usage,
+    engine: Engine, plan: Plan, usage: Usage, *, fuses: bool
 ) -> Callable[..., Any] | None:
     """Return a function that runs the kernels of a decomposition, for the buffers of one call.
 
     It returns a buffer, or a list of them if the spec has multiple outputs. Return None if the
     decomposition is no program (see ``trace_decomposition``), or uses data of its own that are
-    too large to be kept. ``fuses``: whether the backend may fuse kernels. A native plan only gets
-    a function if the backend fuses all steps of its decomposition. For others that are fused as a
-    whole no kernel is prepared. The function notes each call in ``usage``.
+    too large to be kept. ``fuses``: whether the backend may fuse kernels. For calls that are
+    fused as a whole no kernel is prepared. The function notes each call in ``usage``.
     """
-    if fuses or plan.how == "native":
-        found = _fuse_whole(engine, plan, usage)
-        if found is not None or plan.how == "native":
-            return found
+    whole = _fuse_whole(engine, plan, usage) if fuses else None
+    if whole is not None:
+        return whole
     made = _make_executable(engine, plan, fuses=fuses)
     if made is None:
         return None

@@ -188,7 +188,7 @@ class _ProgramNode(FunctionNode):
         device = self.special.engine.devices.of(context)
         if self._is_interpreted(context):
             gradients = self._interpret_backward(dys)
-        elif context.recording is not None or device.trace is not None:
+        elif context.recording is not None or not device.is_real:
             gradients = self._differentiate_function(context, dys)
         else:
             gradients = self._run_backward(context, dys)
@@ -216,12 +216,12 @@ class _ProgramNode(FunctionNode):
         """
         if context.outside is None or is_taped(context):
             return False
-        outermost: Context | None = context
-        while outermost is not None and outermost.outside is not None:
+        outermost = context.outside
+        while outermost.outside is not None:
             outermost = outermost.outside
         calls = self.derivative.backward.program.calls
         nested = any(isinstance(call.plan, NestedPlan) for call in calls)
-        return outermost is not None and outermost.trace is None and not nested
+        return (outermost.device is None or outermost.device.is_real) and not nested
 
     def _interpret_backward(self, dys: Sequence[Tensor]) -> dict[int, Tensor]:
         found = self.derivative.backward.program.by_ops([*self.kept, *dys])

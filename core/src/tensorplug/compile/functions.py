@@ -211,7 +211,7 @@ class Compiled(Generic[P, R]):
         context = current_context()
         engine: Engine = engine_of(context)  # type: ignore[assignment]  # the only class of engines
         device = engine.devices.of(context)
-        if device.trace is not None:
+        if not device.is_real:
             return self._f(*args, **kwargs)
         tensors: list[Tensor] = []
         floats: list[float] = []

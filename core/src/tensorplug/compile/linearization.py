@@ -30,6 +30,7 @@ from tensorplug.tensors.tree import flatten
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from tensorplug.contract.spec import TensorType
     from tensorplug.dispatch.context import Context
     from tensorplug.dispatch.device import Device
     from tensorplug.engine.engine import Engine
@@ -81,7 +82,7 @@ def linearize(f: Callable[..., R], *primals: Any) -> tuple[R, Callable[..., R]]:
     engine: Engine = engine_of(context)  # type: ignore[assignment]  # the only class of engines
     device = engine.devices.of(context)
     with use_context(context):
-        if device.trace is None and context.recording is None:
+        if device.is_real and context.recording is None:
             y, push_forward = _as_program(engine, device, flat, points)
         else:
             y, push_forward = _by_transposition(flat, points)
@@ -145,7 +146,7 @@ class _Unrolled:
         """Return the contents of a variable."""
         return held
 
-    def draw(self, generator: Any, like: Tensor) -> Tensor:  # noqa: ARG002  # as in a trace
+    def draw(self, generator: Any, type_: TensorType) -> Tensor:  # noqa: ARG002  # as in a trace
         """Return a new key of a generator."""
         with use_context(self._outside):
             return generator.key()  # type: ignore[no-any-return]  # of any class
@@ -159,9 +160,9 @@ class _Unrolled:
         """
         operand = self._trace.operand(tensor)
         if not isinstance(operand, Constant):
-            raise self.refusal(
-                f"the function assigns a tensor that depends on its tangents ({tensor.type}) to a "
-                "variable"
+            raise ArgumentError(
+                "linearize: the function assigns a tensor that depends on its tangents "
+                f"({tensor.type}) to a variable"
             )
         with use_context(self._outside):
             variable._hold(Tensor._of(operand.buffer, operand.placement))
@@ -175,12 +176,11 @@ class _Unrolled:
         cell.value = value
 
     def check(self, check: Callable[[], None]) -> None:
-        """Call ``check`` now."""
-        check()
+        """Do nothing: the function runs once."""
 
-    def refusal(self, message: str) -> Exception:
-        """Return the error for an action that the function must not do."""
-        return ArgumentError(f"linearize: {message}")
+    def forbid(self, message: str) -> None:
+        """Refuse an action that the function must not do."""
+        raise ArgumentError(f"linearize: {message}")
 
 
 def _as_program(
@@ -191,7 +191,7 @@ def _as_program(
 ) -> tuple[list[Tensor], Push]:
     """Return the result and a program of the derivative."""
     trace = Trace(engine, device, committed=any(point.is_committed for point in points))
-    unrolled = trace.device.trace = _Unrolled(trace, current_context())
+    unrolled = trace.device.interpreter = _Unrolled(trace, current_context())
     try:
         entered = [trace.enter(point.type) for point in points]
         with use_context(trace.context(autocast=current_context().autocast)):

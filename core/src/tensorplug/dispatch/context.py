@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from tensorplug.dispatch.eager import EAGER
 from tensorplug.dispatch.exits import Exit, Watch
 from tensorplug.dispatch.locks import Lock
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.dtypes import DType
     from tensorplug.contract.spec import KernelSpec
     from tensorplug.dispatch.device import Device
+    from tensorplug.dispatch.handlers import Handlers
     from tensorplug.dispatch.observer import Observer
     from tensorplug.dispatch.tensor import Tensor
 
@@ -27,10 +29,7 @@ class EngineProtocol(Protocol):
     """The methods of an engine that ops and tensors use."""
 
     observers: tuple[Observer, ...]
-    run_backward: Callable[..., Any] | None
-    """Runs a backward pass as a program if it can (``compile.backward``)."""
-    run_steps: Callable[..., list[Tensor]] | None
-    """Runs a loop of ops (``ops.stepping``)."""
+    handlers: Handlers
 
     def run(
         self,
@@ -75,7 +74,8 @@ class EngineProtocol(Protocol):
 class Context:
     """The state that determines how a kernel call runs.
 
-    ``device`` None means the engine's active device, which ``set_backend`` changes. ``plans`` is
+    ``device`` None means the engine's active device, which ``set_backend`` changes.
+    ``interpreter``: that of the device (``dispatch.eager``). ``plans`` is
     the device's cache of native plans. It is empty until the device is known, and if ``observers``
     must see every call. ``recording`` is a tape, ``scope`` a tidy scope; ``watched``: whether
     there is one of them, which must see all results: ``record`` shows them a plan, its inputs and
@@ -95,6 +95,7 @@ class Context:
         "device",
         "engine",
         "entry",
+        "interpreter",
         "observers",
         "outside",
         "plans",
@@ -119,6 +120,7 @@ class Context:
         self.engine: EngineProtocol | None = engine
         self.call: object = call
         self.device: Device | None = device
+        self.interpreter: Any = EAGER if device is None else device.interpreter
         self.autocast: DType | None = autocast
         self.outside: Context | None = outside
         self.observers: tuple[Observer, ...] = observers
@@ -140,11 +142,6 @@ class Context:
             self.plans = device.plans if autocast is None else device.caches(autocast)[0]
         elif engine is not None:
             engine.follow(self)
-
-    @property
-    def trace(self) -> Any:
-        """The trace of the function that is being compiled; None if none is."""
-        return None if self.device is None else self.device.trace
 
     def recorded_by(self, recording: Any) -> Context:
         """Return a copy with another tape."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.contract import capabilities
 from tensorplug.contract.dtypes import string
+from tensorplug.dispatch.eager import EAGER
 from tensorplug.dispatch.locks import Lock
 from tensorplug.dispatch.weak import WeakValues
 
@@ -87,9 +88,10 @@ class Device:
     ``installed``: the kernels whose set-up has run on this device. ``fate``: why the device is
     ``closed``. ``host`` holds the strings of a device that does not support them.
     ``capabilities``: the optional methods of the backend; ``dtypes``: those of its buffers;
-    ``least``: see ``least_group``. ``trace``: records or interprets calls
-    instead of running them; None on a real device. ``interpreters``: those of the tensors here,
-    by kind (``engine.interpreters``). ``root``: the real device below those that replace it.
+    ``least``: see ``least_group``. ``interpreter``: decides what becomes of
+    calls (``dispatch.eager``). ``interpreters``: those of the tensors here,
+    by kind (``engine.interpreters``). ``root``: the real device below those that
+    replace it; ``is_real``: whether it is that one, so that kernels run on buffers of the backend.
     """
 
     __slots__ = (
@@ -106,7 +108,9 @@ class Device:
         "fate",
         "host",
         "installed",
+        "interpreter",
         "interpreters",
+        "is_real",
         "least",
         "lock",
         "name",
@@ -116,7 +120,6 @@ class Device:
         "recent",
         "root",
         "slow_plans",
-        "trace",
     )
 
     def __init__(
@@ -129,6 +132,7 @@ class Device:
     ) -> None:
         self.host: Device | None = host
         self.root: Device = self
+        self.is_real: bool = True
         self.name: str = name
         self.backend_name: str = backend_name
         self.backend: Backend = backend
@@ -149,7 +153,7 @@ class Device:
         self.interpreters: dict[Hashable, Any] = {}
         self.closed: bool = False
         self.fate: str = ""
-        self.trace: Any = None
+        self.interpreter: Any = EAGER
         self._placements: WeakValues[tuple[DType, Shape, bool], Placement] = WeakValues()
 
     def __repr__(self) -> str:

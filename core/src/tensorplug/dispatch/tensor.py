@@ -176,8 +176,7 @@ class Tensor:
     def __repr__(self) -> str:
         if self.is_disposed:
             return f"<Tensor {self.type}, disposed>"
-        trace = self._placement.device.trace
-        shown: str | None = None if trace is None else trace.describe(self)
+        shown: str | None = self._placement.device.interpreter.describe(self)
         if shown is not None:
             return shown
         try:
@@ -202,7 +201,7 @@ class Tensor:
     def __format__(self, spec: str) -> str:
         """Format a tensor with one element as a number; without ``spec``, others as ``str``."""
         device = self._placement.device
-        if not spec and (self.shape or (device is not None and device.trace is not None)):
+        if not spec and (self.shape or (device is not None and not device.is_real)):
             return str(self)
         return format(self.item(), spec)
 

@@ -75,7 +75,7 @@ class Interpreter(ABC):
 
     def __init__(self, real: Device) -> None:
         self.real = real
-        outer = real.trace
+        outer = real.interpreter
         self.depth: int = outer.depth + 1 if isinstance(outer, Interpreter) else 1
         self.device: LogicalDevice = LogicalDevice(real, self)
 
@@ -131,7 +131,7 @@ class Interpreter(ABC):
         """Return whether a device is that of this interpreter, or one beside it."""
         if device is self.device:
             return True
-        other = getattr(device, "trace", None)  # a disposed tensor has no device
+        other = getattr(device, "interpreter", None)  # a disposed tensor has no device
         return (
             isinstance(other, Interpreter)
             and type(other) is type(self)
@@ -325,25 +325,24 @@ class Interpreter(ABC):
             "another thread; return it from the function instead"
         )
 
-    # What a trace answers to the core -----------------------------------------------------
+    # What has no meaning of its own here has that of the interpreter outside ---------------
 
-    @property
-    def constants(self) -> Device:
-        """The device whose cache keeps the function's Python numbers as tensors."""
-        outer = self.real.trace
-        return self.real if outer is None else outer.constants
+    def constants(self, device: Device) -> Device:  # noqa: ARG002  # of real devices
+        """Return the device whose cache keeps the function's Python numbers as tensors."""
+        found: Device = self.real.interpreter.constants(self.real)
+        return found
 
     def number(
         self, value: Any, dtype: DType | None = None, *, peer: DType | None = None
     ) -> Tensor | None:
         """Return a float of a program that is being traced as a tensor; None for other values."""
-        outer = self.real.trace
-        return None if outer is None else outer.number(value, dtype, peer=peer)
+        found: Tensor | None = self.real.interpreter.number(value, dtype, peer=peer)
+        return found
 
     def fixed(self, attributes: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the attributes of a call without floats of a program that is being traced."""
-        outer = self.real.trace
-        return attributes if outer is None else outer.fixed(attributes)
+        found: Mapping[str, Any] = self.real.interpreter.fixed(attributes)
+        return found
 
     def read(self, variable: Any, held: Tensor) -> Tensor:  # noqa: ARG002  # as in a trace
         """Return the contents of a variable in the context outside."""
@@ -368,47 +367,34 @@ class Interpreter(ABC):
 
     def change(self, tensor: Tensor) -> None:
         """Check that the contents of a tensor may be replaced."""
-        outer = _outside().trace
-        if outer is not None:
-            outer.change(tensor)
+        _outside().interpreter.change(tensor)
 
     def placement_of_copy(self, placement: Placement) -> Placement:
         """Return the placement of a copy of a tensor."""
-        outer = _outside().trace
-        return placement if outer is None else outer.placement_of_copy(placement)
+        found: Placement = _outside().interpreter.placement_of_copy(placement)
+        return found
 
-    def draw(self, generator: Any, like: Tensor) -> Tensor:  # noqa: ARG002  # as in a trace
+    def draw(self, generator: Any, type_: TensorType) -> Tensor:  # noqa: ARG002  # as in a trace
         """Return a new key of a generator."""
         with use_context(_outside()):
             return generator.key()  # type: ignore[no-any-return]  # of any class
 
     def get(self, cell: Any) -> Any:
         """Return the number that a Python object holds."""
-        outer = self.real.trace
-        return cell.value if outer is None else outer.get(cell)
+        return self.real.interpreter.get(cell)
 
     def set(self, cell: Any, value: Any) -> None:
         """Replace the number that a Python object holds."""
-        outer = _outside().trace
-        if outer is None:
-            cell.value = value
-        else:
-            outer.set(cell, value)
+        _outside().interpreter.set(cell, value)
 
     def check(self, check: Callable[[], None]) -> None:
-        """Call ``check`` now, or in each run of the program that is being traced."""
-        outer = self.real.trace
-        if outer is None:
-            check()
-        else:
-            outer.check(check)
+        """Let each run of the program that is being traced call ``check`` first."""
+        self.real.interpreter.check(check)
 
-    def refusal(self, message: str) -> Exception:
-        """Return the error for an action that the function must not do."""
-        outer = self.real.trace
-        if outer is None:
-            return ArgumentError(f"{self.name}: {message}")
-        return outer.refusal(message)  # type: ignore[no-any-return]  # Any
+    def forbid(self, message: str) -> None:
+        """Refuse an action that the function must not do, in the words of a trace outside."""
+        self.real.interpreter.forbid(message)
+        raise ArgumentError(f"{self.name}: {message}")
 
 
 class Lifted:

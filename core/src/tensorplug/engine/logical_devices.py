@@ -69,27 +69,27 @@ class LogicalDevice(StandInDevice):
 
     def beside(self, device: Device) -> Device:
         """Return that of logical tensors whose physical ones are on ``device``."""
-        if device.trace is not None:
+        if not device.is_real:
             return device
         real = self.real.beside(device)
-        return self if real is self.real else self.trace.on(real).device
+        return self if real is self.real else self.interpreter.on(real).device
 
     def carry(self, tensor: Tensor, device: Device) -> Tensor | None:
         """Return a logical tensor on that of the same interpreter for another real device."""
-        mine, other = self.trace, device.trace
+        mine, other = self.interpreter, device.interpreter
         if type(other) is not type(mine) or other.parameters != mine.parameters:
             return None
         return self._with_physical(tensor, other, lambda each: transfer(each, other.real))
 
     def commit(self, tensor: Tensor) -> Tensor:
         """Return a logical tensor, with what carries it, as one that was placed here."""
-        return self._with_physical(tensor, self.trace, commitment.commit)
+        return self._with_physical(tensor, self.interpreter, commitment.commit)
 
     def _with_physical(
         self, tensor: Tensor, other: Any, change: Callable[[Tensor], Tensor]
     ) -> Tensor:
         """Return a logical tensor of ``other`` that is carried by the changed physical ones."""
-        mine = self.trace
+        mine = self.interpreter
         outside = current_context().outside
         if outside is None:
             raise mine.escaped()

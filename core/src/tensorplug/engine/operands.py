@@ -172,10 +172,9 @@ def import_value(value: Any, dtype: DType | None, device: Device, what: str) -> 
         BackendMemoryError: the device has no room.
 
     """
-    if device.trace is not None:
-        traced: Tensor | None = device.trace.number(value, dtype)
-        if traced is not None:
-            return traced
+    traced: Tensor | None = device.interpreter.number(value, dtype)
+    if traced is not None:
+        return traced
     try:
         return upload(host_values.as_array(value, dtype), device)
     except (ArgumentError, DTypeError) as error:
@@ -245,11 +244,10 @@ def scalar_constant(
     """
     name = spec.input_names[position]
     peer = peer if name in spec.promote else None
-    if device.trace is not None:
-        traced: Tensor | None = device.trace.number(value, peer=peer)
-        if traced is not None:
-            return traced
-        device = device.trace.constants
+    traced: Tensor | None = device.interpreter.number(value, peer=peer)
+    if traced is not None:
+        return traced
+    device = device.interpreter.constants(device)
     if isinstance(value, np.generic):
         peer = dt.of_scalar(value, peer)
         value = dt.as_number(value)
@@ -268,8 +266,7 @@ def scalar_constant(
 
 def index_constant(device: Device, numbers: tuple[int, ...]) -> Tensor:
     """Return non-negative integers as a constant of rank 1."""
-    if device.trace is not None:
-        device = device.trace.constants
+    device = device.interpreter.constants(device)
     key = ("index", numbers)
     constant: Tensor | None = device.constants.get(key)
     if constant is None:

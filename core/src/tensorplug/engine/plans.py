@@ -46,7 +46,8 @@ class Plan:
     known before it runs. ``source``: of the plan of a program, the plan whose decomposition the
     program runs. ``usage``: of the program or group that runs, if there is one; else None.
     ``traceable``: whether the decomposition may still become a program. ``committed``: whether
-    an input is, and so all outputs. ``recipes`` belongs to the tape.
+    an input is, and so all outputs. ``recipes`` belongs to the tape. ``interned``: whether the
+    input types are those of tensors, and so of placements.
     """
 
     __slots__ = (
@@ -84,11 +85,12 @@ class Plan:
         state: State,
         *,
         committed: bool = False,
+        interned: bool = False,
     ) -> None:
         self.spec: KernelSpec = spec
         self.attributes: dict[str, Any] = attributes
         self.device: Device = device
-        self.inputs: list[InputType] = _intern(device, inputs)
+        self.inputs: list[InputType] = list(inputs) if interned else _intern(device, inputs)
         self.committed: bool = committed
         self.outputs: tuple[Placement, ...] = tuple(
             [_place(device, output, committed=committed) for output in outputs]
@@ -199,9 +201,9 @@ class Plan:
         least = self.device.least_group()
         if least is None:
             return False
-        return True in [prod(type_.shape) >= least for type_ in self.types()]
+        return True in [prod(type_.shape) >= least for type_ in self.operand_types()]
 
-    def types(self) -> list[TensorType]:
+    def operand_types(self) -> list[TensorType]:
         """Return the types of the inputs and outputs, without absent ones."""
         types: list[TensorType] = flatten(self.inputs)
         return types + [placement.type for placement in self.outputs]
@@ -224,7 +226,7 @@ class Plan:
         kernel declines, or if there is none.
         """
         self.varied += 1
-        if self.device.trace is not None:  # an interpreter's, which runs no kernel itself
+        if not self.device.is_real:  # an interpreter's, which runs no kernel itself
             return None
         other: Plan = object.__new__(Plan)
         for name in _KEPT:
@@ -237,9 +239,8 @@ class Plan:
 
     def _adopt(self, result: Any, placement: Placement) -> Tensor:
         if self.takes_buffers:
-            if not placement.type.known:
-                label = self.output_labels()[self.outputs.index(placement)]
-                type_ = self._check_output(result, placement, label)
+            if not self.static_shapes and not placement.type.known:
+                type_ = self._check_output(result, placement, self.outputs.index(placement))
                 placement = self.device.placement(type_, committed=self.committed)
             return Tensor._of(result, placement)
         if not isinstance(result, Tensor):
@@ -259,25 +260,23 @@ class Plan:
             KernelOutputError: an output has another type.
 
         """
-        for name, output, placement in zip(
-            self.output_labels(), outputs, self.outputs, strict=True
-        ):
-            self._check_output(output._buffer, placement, name)
+        for at, (output, placement) in enumerate(zip(outputs, self.outputs, strict=True)):
+            self._check_output(output._buffer, placement, at)
 
-    def _check_output(self, buffer: Any, placement: Placement, label: str) -> TensorType:
-        """Return the type of an output, which must match the inferred one."""
+    def _check_output(self, buffer: Any, placement: Placement, at: int) -> TensorType:
+        """Return the type of output ``at``, which must match the inferred one."""
         try:
             real = placement.device.backend.describe(buffer)
         except TypeError as error:
             hint = f". {self._guide()}" if self.owner != self.device.owner else ""
             raise KernelOutputError(
-                f"{self.describe()} of {self.owner}: {label} is not a buffer of backend "
-                f"{placement.device.name!r}: {error}{hint}"
+                f"{self.describe()} of {self.owner}: {self.output_labels()[at]} is not a buffer "
+                f"of backend {placement.device.name!r}: {error}{hint}"
             ) from None
         if not placement.type.admits(real):
             raise KernelOutputError(
                 f"{self.describe()} of {self.owner} on backend {self.device.name!r}: "
-                f"{label} is {real}, but must be {placement.type}"
+                f"{self.output_labels()[at]} is {real}, but must be {placement.type}"
             )
         return real
 
@@ -325,7 +324,7 @@ def resolve_native(plan: Plan, steps: list[Step]) -> bool:
         steps.append(("native", "not registered"))
         return False
     entry = owned.entry
-    types = plan.types()
+    types = plan.operand_types()
     missing = unsupported_dtype(plan, entry.dtypes)
     if not missing:
         lacking = {type_.dtype.name for type_ in types if type_.dtype not in device.dtypes}

@@ -13,9 +13,20 @@ if TYPE_CHECKING:
 
     from tensorplug.contract.dtypes import DType
     from tensorplug.contract.spec import KernelSpec
-    from tensorplug.dispatch.context import Context, EngineProtocol
+    from tensorplug.dispatch.context import Context
     from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.engine.fallback import Resolver
     from tensorplug.engine.registry import State
+
+
+def is_needed(spec: KernelSpec, names: Sequence[str], types: Sequence[Any], dtype: DType) -> bool:
+    """Return whether any of the inputs called ``names`` has another dtype than ``dtype``."""
+    for name, type_ in zip(spec.input_names, types, strict=True):
+        if name in names and type_ is not None:
+            for member in type_ if isinstance(type_, list) else (type_,):
+                if member.dtype is not dtype:
+                    return True
+    return False
 
 
 class Promotion:
@@ -38,18 +49,13 @@ class Promotion:
 
     def needed(self, types: Sequence[Any]) -> bool:
         """Return whether any of the promoted inputs has another dtype."""
-        for name, type_ in zip(self.spec.input_names, types, strict=True):
-            if name in self.names and type_ is not None:
-                for member in type_ if isinstance(type_, list) else (type_,):
-                    if member.dtype is not self.dtype:
-                        return True
-        return False
+        return is_needed(self.spec, self.names, types, self.dtype)
 
     def promoted(self, types: Sequence[Any]) -> list[Any]:
         """Return the types of the inputs after the casts."""
         return self._map(types, lambda type_: TensorType(self.dtype, type_.shape))
 
-    def apply(self, engine: EngineProtocol, context: Context, tensors: Sequence[Any]) -> list[Any]:
+    def apply(self, engine: Resolver, context: Context, tensors: Sequence[Any]) -> list[Any]:
         """Cast the inputs with the kernel Cast, which the tape records, if necessary."""
 
         def cast(tensor: Tensor) -> Any:

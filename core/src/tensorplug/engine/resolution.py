@@ -25,14 +25,12 @@ if TYPE_CHECKING:
 def resolve(engine: Resolver, plan: Plan) -> list[Step]:
     """Decide how ``plan`` runs and set its ``call``, ``how`` and ``owner``.
 
-    Returns the steps tried, for ``explain``. On a tracing device, the trace records the call.
+    Returns the steps tried, for ``explain``.
 
     Raises:
         KernelNotFoundError: every step failed; the message gives the reasons.
 
     """
-    if plan.device.trace is not None:
-        return plan.device.trace.resolve(engine, plan)  # type: ignore[no-any-return]  # Any
     steps: list[Step] = []
     if (
         resolve_native(plan, steps)

@@ -1,7 +1,7 @@
 """Devices that replace a real one in the context, for tensors that are not buffers of its backend.
 
 Tracing for programs (``compile.tracing``) and interpreters (``engine.interpreters``) put one into
-the context. Such a device refers to its ``trace``, which decides what becomes of each call.
+the context. The ``interpreter`` of such a device decides what becomes of each call.
 """
 
 from __future__ import annotations
@@ -84,15 +84,15 @@ class StandInBackend(ABC):
 
 
 class StandInDevice(Device):
-    """Replaces ``real`` in the context; ``trace`` decides what becomes of each call."""
+    """Replaces ``real`` in the context; ``interpreter`` decides what becomes of each call."""
 
     __slots__ = ("real",)
 
-    def __init__(self, real: Device, backend: StandInBackend, trace: Any) -> None:
+    def __init__(self, real: Device, backend: StandInBackend, interpreter: Any) -> None:
         super().__init__(real.name, real.backend_name, backend, real.owner, real.host)
         self.real: Device = real
-        self.root = real.root
-        self.trace = trace
+        self.root, self.is_real = real.root, False
+        self.interpreter = interpreter
 
     def placement(self, type_: TensorType, *, committed: bool = False) -> Placement:
         """Return the placement of ``type_`` here, with the type object of the real device."""

@@ -40,7 +40,7 @@ class Call(Protocol):
     outputs: tuple[Placement, ...]
     state: State
 
-    def types(self) -> Sequence[TensorType]:
+    def operand_types(self) -> Sequence[TensorType]:
         """Return the types of the inputs and outputs."""
 
 
@@ -56,7 +56,11 @@ def wide_dtypes(plan: Call) -> frozenset[DType]:
     if plan.spec.exact:
         return frozenset()
     wide = frozenset(
-        [type_.dtype.compute for type_ in plan.types() if type_.dtype.compute is not type_.dtype]
+        [
+            type_.dtype.compute
+            for type_ in plan.operand_types()
+            if type_.dtype.compute is not type_.dtype
+        ]
     )
     return wide if wide <= plan.device.dtypes else frozenset()
 
@@ -73,7 +77,7 @@ def is_asked(
     if plan.spec.exact or (entry is not None and entry.dtypes is not None):
         return True
     left = plan.device.capabilities.widens
-    for type_ in plan.types() if types is None else types:
+    for type_ in plan.operand_types() if types is None else types:
         if type_.dtype in left:
             return not wide_dtypes(plan)
     return True

@@ -100,12 +100,12 @@ class Examples(Interpreter):
         """Return the type and the number of examples."""
         return f"<Tensor {tensor.type} of each of {self.size} examples in {self.name}>"
 
-    def draw(self, generator: Any, like: Tensor) -> Tensor:
+    def draw(self, generator: Any, type_: TensorType) -> Tensor:
         """Return another new key for each example."""
         from tensorplug.ops.random.random import split  # not needed to import tensorplug
 
-        keys = split(super().draw(generator, like), self.size)
-        return self.logical(Batched(keys, current_context().call), like.type)
+        keys = split(super().draw(generator, type_), self.size)
+        return self.logical(Batched(keys, current_context().call), type_)
 
     # Calls --------------------------------------------------------------------------------
 

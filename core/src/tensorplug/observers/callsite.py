@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 _CORE: Final = __name__.partition(".")[0]
-_ENGINE: Final = f"{_CORE}.engine.engine"
+_ENGINE: Final = f"{_CORE}.engine.path"
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,9 +25,17 @@ def run_steps(
     the first axis; it returns the next carries, then results. In a program this is one call
     (``compile.control.flat``).
     """
-    run = engine_of(current_context()).run_steps
-    if run is not None:
-        return run(f, init, xs, reverse=reverse)
+    run = engine_of(current_context()).handlers.loops
+    found: list[Tensor] = run(_run_all, f, init, xs, reverse)
+    return found
+
+
+def _run_all(
+    f: Step,
+    init: Sequence[Tensor],
+    xs: Sequence[Tensor],
+    reverse: bool,  # noqa: FBT001  # the form of a handler
+) -> list[Tensor]:
     return run_one_by_one(f, init, xs, xs[0].shape[0], reverse=reverse)
 
 

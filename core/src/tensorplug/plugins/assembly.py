@@ -7,9 +7,10 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from tensorplug.compile.backward.programs import run_backward
-from tensorplug.compile.control.flat import run_steps
-from tensorplug.compile.decomposed import make_program
+from tensorplug.compile.control.flat import run_loop
+from tensorplug.compile.decomposed import run_programs
 from tensorplug.contract.owner import Owner
+from tensorplug.dispatch.handlers import Handlers
 from tensorplug.engine.engine import Engine
 from tensorplug.engine.registry import Registry
 from tensorplug.errors import RegistrationError
@@ -57,9 +58,7 @@ def build_engine(settings: Settings | None = None) -> Engine:
         prefer=chosen.backends,
         fallback=chosen.fallback,
         observers=debugging.checks(chosen.debug),
-        make_program=make_program,
-        run_backward=run_backward,
-        run_steps=run_steps,
+        handlers=Handlers(run_programs, run_backward, run_loop),
     )
 
 

@@ -112,11 +112,11 @@ def _augmented(
 def replace_contents(tensor: Tensor, other: Tensor) -> None:
     """Give ``tensor`` the data and the node of ``other``, which has the same type."""
     device = tensor._live()
-    trace = current_context().trace
-    if trace is not None:
-        trace.change(tensor)
+    context = current_context()
+    context.interpreter.change(tensor)
     if other._placement.device is not device:
-        if (device.trace is None or trace is None) and current_context().outside is None:
+        now = context.device
+        if (device.is_real or now is None or now.is_real) and context.outside is None:
             other = to_device(other, device.name)
         else:
             # Inside vmap, a constant becomes a tensor of one example, or the reverse; inside a

@@ -28,16 +28,11 @@ class HeldNumber:
 
     def get(self) -> Any:
         """Return the number; in tracing, one that stands for it."""
-        trace = current_context().trace
-        return self.value if trace is None else trace.get(self)
+        return current_context().interpreter.get(self)
 
     def set(self, value: Any) -> None:
         """Replace the number; in tracing, let each run of the program do so."""
-        trace = current_context().trace
-        if trace is None:
-            self.value = value
-        else:
-            trace.set(self, value)
+        current_context().interpreter.set(self, value)
 
 
 class Slot(Variable):
@@ -91,23 +86,20 @@ def outside_tracing() -> AbstractContextManager[Any]:
     """Return a context in which ops run at once, even while a function is being traced."""
     context = current_context()
     device = context.device
-    while device is not None and device.trace is not None:
-        device = device.trace.real
-    return (
-        nullcontext() if device is context.device else use_context(Context(context.engine, device))
-    )
+    if device is None or device.is_real:
+        return nullcontext()
+    return use_context(Context(context.engine, device.root))
 
 
 def is_traced() -> bool:
     """Return whether a compiled function is being traced."""
-    return current_context().trace is not None
+    device = current_context().device
+    return device is not None and not device.is_real
 
 
 def check_each_run(check: Callable[[], None]) -> None:
     """If a function is being traced, let each run of its program call ``check`` first."""
-    trace = current_context().trace
-    if trace is not None:
-        trace.check(check)
+    current_context().interpreter.check(check)
 
 
 def find_variable(name: str) -> Variable | None:

@@ -169,9 +169,8 @@ class Interchange:
     def __copy__(self: Any) -> Tensor:
         """Return another tensor that shares the data and the node on the tape."""
         self._live()
-        context, placement = current_context(), self._placement
-        if context.trace is not None:  # where the copy may be assigned to
-            placement = context.trace.placement_of_copy(placement)
+        context = current_context()
+        placement = context.interpreter.placement_of_copy(self._placement)
         handle = Tensor._of(self._buffer, placement, self._node)
         scope = context.scope
         if scope is not None:

@@ -37,8 +37,7 @@ class Notebooks:
         title = escape(type(self).__name__ + (f" {self.name!r}" if read is not None else ""))
         if held.is_disposed:
             return _page(title, [("shape", held.shape), ("dtype", held.dtype)], "disposed")
-        trace = held._placement.device.trace
-        if trace is not None and trace.describe(held) is not None:
+        if held._placement.device.interpreter.describe(held) is not None:
             return f"<code>{escape(repr(self))}</code>"
         try:
             tables = "".join(_tables(*held._shown(), escape))

@@ -189,10 +189,10 @@ class Variable(Tensor):
     def _hold(self, value: Tensor) -> None:
         """Make the data of ``value`` the contents, even if ``value`` is disposed of later."""
         tensor = value._reading() if isinstance(value, Variable) else value
-        trace = current_context().trace
-        if trace is not None:
-            trace.assign(self, tensor)
-            return
+        current_context().interpreter.assign(self, tensor)
+
+    def _keep(self, tensor: Tensor) -> None:
+        """Make the data of ``tensor`` the contents now, whatever transforms the function."""
         handle = Tensor._of(tensor._buffer, tensor._placement)
         handle._live()
         self._placement = _Contents(handle)  # type: ignore[assignment]  # a substitute
@@ -232,11 +232,8 @@ class Variable(Tensor):
         watched: Tensor | None = None if recording is None else recording.reading(self)
         if watched is not None:
             return watched
-        device = context.device
-        if device is None or device.trace is None:
-            return held
-        traced: Tensor = device.trace.read(self, held)
-        return traced
+        interpreted: Tensor = context.interpreter.read(self, held)
+        return interpreted
 
     # For code that expects a tensor. Kernel calls do not use these properties.
 

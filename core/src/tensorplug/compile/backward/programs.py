@@ -18,19 +18,19 @@ from tensorplug.compile.programs.executable import Executable
 from tensorplug.compile.programs.program import Program
 from tensorplug.compile.tracing.passes import eliminate_common_calls, eliminate_dead_calls
 from tensorplug.compile.tracing.trace import Trace
-from tensorplug.dispatch.context import engine_of, use_context
+from tensorplug.dispatch.commitment import follow
+from tensorplug.dispatch.context import current_context, engine_of, use_context
 from tensorplug.dispatch.device import Usage, now
 from tensorplug.dispatch.tensor import Tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from tensorplug.autodiff.recipes import Recipe
     from tensorplug.autodiff.tape import Node
     from tensorplug.compile.backward.tapes import Starts, Tape
     from tensorplug.compile.tracing.values import Value
     from tensorplug.contract.backend import Buffer
-    from tensorplug.dispatch.context import Context
     from tensorplug.dispatch.device import Device, Placement
     from tensorplug.engine.engine import Engine
 
@@ -65,15 +65,19 @@ class _BackwardProgram(NamedTuple):
 
 
 def run_backward(
-    context: Context, starts: Starts, leaves: Sequence[Node]
-) -> dict[Node, Tensor] | None:
-    """Return the cotangents of the leaves that have one; None if no program is to be used."""
+    proceed: Callable[..., dict[Node, Tensor]], starts: Starts, leaves: Sequence[Node]
+) -> dict[Node, Tensor]:
+    """Return the cotangents of the leaves that have one, by a program if there is one."""
+    context = current_context()
     engine: Engine = engine_of(context)  # type: ignore[assignment]  # of the class that has this
     if context.recording is not None or context.observers or engine.observers:
-        return None
+        return proceed(starts, leaves)
+    first = starts[0][1]
+    if first._placement.committed:
+        context = follow(context, [first], "backward")
     device = engine.devices.of(context)
-    if device.trace is not None:
-        return None
+    if not device.is_real:
+        return proceed(starts, leaves)
     glance = outline(starts, leaves)
     recent: _BackwardProgram | None = device.recent.get(glance)
     if recent is not None and recent.pattern is not None:
@@ -83,7 +87,7 @@ def run_backward(
     tape = describe(starts, leaves)
     known = None if tape is None else _find(engine, device, tape, starts, leaves)
     if tape is None or known is None:
-        return None
+        return proceed(starts, leaves)
     if known.pattern is not None:
         with device.lock:
             remembered: _BackwardProgram | None = device.programs.get(tape.key)

@@ -36,28 +36,29 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.contract.dtypes import INEXACT
 from tensorplug.dispatch.calls import as_tensor
 from tensorplug.dispatch.context import current_context, engine_of
+from tensorplug.dispatch.eager import EAGER
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.engine.interpreters import Interpreter
 from tensorplug.ops import comparison, creation, elementwise
 from tensorplug.ops.stepping import run_one_by_one
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from tensorplug.compile.control.calls import Flat, Found
     from tensorplug.contract.spec import TensorType
     from tensorplug.dispatch.device import Placement
 
-__all__ = ["count", "is_known", "result_types", "run_steps", "scan", "switch", "while_loop"]
+__all__ = ["count", "is_known", "result_types", "run_loop", "scan", "switch", "while_loop"]
 
 
 def _in_program() -> bool:
     """Return whether a function is traced, perhaps with interpreters inside."""
     context = current_context()
-    while isinstance(context.trace, Interpreter):
+    while isinstance(context.interpreter, Interpreter):
         assert context.outside is not None
         context = context.outside
-    return isinstance(context.trace, Trace)
+    return isinstance(context.interpreter, Trace)
 
 
 def scan(steps: Steps, init: Sequence[Tensor], xs: Sequence[Tensor]) -> list[Tensor]:
@@ -81,16 +82,22 @@ def scan(steps: Steps, init: Sequence[Tensor], xs: Sequence[Tensor]) -> list[Ten
 
 
 def _record_scan(steps: Steps, init: Sequence[Tensor], xs: Sequence[Tensor]) -> Found:
-    trace = current_context().trace
+    trace = current_context().interpreter
     if isinstance(trace, Trace):
         return trace_scan(trace, steps, init, xs)
     return lift_scan(steps, init, xs, scan)
 
 
-def run_steps(
-    f: Flat, init: Sequence[Tensor], xs: Sequence[Tensor], *, reverse: bool
+def run_loop(
+    proceed: Callable[..., list[Tensor]],
+    f: Flat,
+    init: Sequence[Tensor],
+    xs: Sequence[Tensor],
+    reverse: bool,  # noqa: FBT001  # the form of a handler
 ) -> list[Tensor]:
-    """Do what ``ops.stepping.run_steps`` does, as one call where a program is traced."""
+    """Run a loop of ops (``ops.stepping``) as one call where a program is traced."""
+    if not _in_program():
+        return proceed(f, init, xs, reverse)
     return scan(Steps(f, xs[0].shape[0], reverse, "a kernel"), init, xs)
 
 
@@ -99,7 +106,7 @@ def switch(
 ) -> list[Tensor]:
     """Call the branch with the number ``index``, or the nearest one."""
     context = current_context()
-    trace, recording = context.trace, context.recording
+    trace, recording = context.interpreter, context.recording
     if is_known(index):
         at = min(max(int(index), 0), len(branches) - 1)
         return branches[at](list(operands))
@@ -132,7 +139,7 @@ def while_loop(
 ) -> list[Tensor]:
     """Call ``body`` while the condition holds, at most ``most`` times."""
     context = current_context()
-    trace, recording = context.trace, context.recording
+    trace, recording = context.interpreter, context.recording
     if most == 0:
         return list(init)
     if not _in_program():
@@ -197,11 +204,11 @@ def result_types(
 ) -> list[TensorType]:
     """Return the types of the results of ``f`` for carries and slices, without their data."""
     context = current_context()
-    trace = context.trace
+    trace = context.interpreter
     if isinstance(trace, Interpreter):
         return lift_types(f, init, xs, who, result_types)
     types = [*[tensor.type for tensor in init], *slice_types(xs)]
-    if trace is not None:
+    if trace is not EAGER:
         return trace_function(trace, f, types, who=who, recording=context.recording).program.types
     engine: Any = engine_of(context)
     trace = Trace(engine, engine.devices.of(context))

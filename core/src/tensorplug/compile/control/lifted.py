@@ -45,8 +45,8 @@ class _Inside:
     def __init__(
         self, context: Context, f: Flat, groups: Sequence[Sequence[Tensor]], first: int = 0
     ) -> None:
-        assert isinstance(context.trace, Interpreter)
-        self.interpreter: Interpreter = context.trace
+        assert isinstance(context.interpreter, Interpreter)
+        self.interpreter: Interpreter = context.interpreter
         self.recording, self.autocast = context.recording, context.autocast
         self.call = context.call
         for group in groups:
@@ -95,7 +95,7 @@ class _Inside:
 
 def _enter(tensors: Sequence[Tensor]) -> list[Tensor]:
     """Return sequences for slices along the first axis of the logical tensors."""
-    trace = current_context().trace
+    trace = current_context().interpreter
     assert isinstance(trace, Interpreter)
     trace.check_call(tensors, current_context().call)
     with use_context(_outside()):
@@ -123,7 +123,7 @@ def lift_scan(
 ) -> Found:
     """Call ``scan`` outside; return what ``calls.trace_scan`` does."""
     context, count = current_context(), len(init)
-    interpreter = context.trace
+    interpreter = context.interpreter
     columns = _enter(xs)
     with use_context(_outside()):
         inside = _Inside(context, steps.f, _groups(init, xs), count)
@@ -155,7 +155,7 @@ def lift_types(
     columns = _enter(xs)
     with use_context(_outside()):
         inside = _Inside(context, f, _groups(init, xs), len(init))
-        result_types(inside, context.trace.lower(init), columns, who)
+        result_types(inside, context.interpreter.lower(init), columns, who)
     return inside.types
 
 
@@ -168,7 +168,7 @@ def lift_switch(
 ) -> Found:
     """Call ``switch`` outside; return what ``calls.trace_switch`` does."""
     context = current_context()
-    interpreter: Interpreter = context.trace
+    interpreter: Interpreter = context.interpreter
     interpreter.check_call([index], context.call)
     with use_context(_outside()):
         inside = [_Inside(context, branch, [operands]) for branch in branches]
@@ -191,7 +191,7 @@ def lift_while(
 ) -> Found:
     """Call ``while_loop`` outside; return what ``calls.trace_while`` does."""
     context = current_context()
-    interpreter: Interpreter = context.trace
+    interpreter: Interpreter = context.interpreter
 
     def step(now: list[Tensor]) -> list[Tensor]:
         holds = condition(now)[0]
@@ -238,7 +238,7 @@ def keep_finished(holds: Tensor, new: Sequence[Tensor], old: Sequence[Tensor]) -
 
 def holds_for_any(tensor: Tensor) -> bool:
     """Return the value of a boolean scalar; inside ``vmap``, whether it holds for any example."""
-    trace: Any = current_context().trace
+    trace: Any = current_context().interpreter
     if not isinstance(trace, Interpreter):
         return bool(tensor)
     with use_context(_outside()):

@@ -151,10 +151,9 @@ class _SubTrace(Trace):
                 self.hoisted[output._buffer] = output
         return found
 
-    @property
-    def constants(self) -> Device:
-        """The device of the outer trace, which keeps Python numbers as tensors."""
-        return self.outer.constants
+    def constants(self, device: Device) -> Device:
+        """Return the device of the outer trace, which keeps Python numbers as tensors."""
+        return self.outer.constants(device)
 
     def locate(self) -> CallSite | None:
         """Return the line of the call, as the outer trace finds it."""
@@ -206,7 +205,7 @@ class _SubTrace(Trace):
         made = [call.outputs for trace, begin in self._begun for call in trace.calls[begin:]]
         return tensor._placement.device is not self.device and tensor._buffer not in chain(*made)
 
-    def draw(self, generator: Any, like: Tensor) -> Tensor:  # noqa: ARG002  # as in a trace
+    def draw(self, generator: Any, type_: TensorType) -> Tensor:  # noqa: ARG002  # as in a trace
         """Refuse to draw from a generator, which would give each step the same numbers."""
         raise error(
             f"{self.who} draws from a generator; pass keys instead, such as those of "

@@ -51,9 +51,8 @@ class _Trace(Trace):
             plan.call, plan.how = partial(self.record, real), "traced"
         return []
 
-    @property
-    def constants(self) -> Device:
-        """The real device, so that programs share their constants, and ``memory`` counts them."""
+    def constants(self, device: Device) -> Device:  # noqa: ARG002  # as in a trace
+        """Return the real device: programs share their constants, and ``memory`` counts them."""
         return self.real
 
     def locate(self) -> None:

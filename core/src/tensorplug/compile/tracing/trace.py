@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.device import Device, Placement
     from tensorplug.engine.engine import Engine
     from tensorplug.engine.plans import Step
-    from tensorplug.errors import CompileError
     from tensorplug.observers.callsite import CallSite
     from tensorplug.tensors.variable import Variable
 
@@ -174,14 +173,14 @@ class Trace:
                 return self.tensor(read.value)
         return self.tensor(self._add_read(variable, variable._reading, held.type).value)
 
-    def draw(self, generator: Any, like: Tensor) -> Tensor:
-        """Return a tensor for a new key of a generator; ``like`` has its type."""
+    def draw(self, generator: Any, type_: TensorType) -> Tensor:
+        """Return a tensor for a new key of a generator, of ``type_``."""
         if self._expected is not None:
             for read in self._expected:
                 if read.source is generator:
                     self._expected.remove(read)
                     return self.tensor(read.value)
-        return self.tensor(self._add_read(generator, generator.key, like.type).value)
+        return self.tensor(self._add_read(generator, generator.key, type_).value)
 
     def _add_read(self, source: Any, fetch: Callable[[], Tensor], type_: TensorType) -> Read:
         if self._expected is not None:
@@ -194,9 +193,9 @@ class Trace:
         """Return a tensor for a value of the program."""
         return Tensor._of(value, self.device.placement(value.placement.type))
 
-    def refusal(self, message: str) -> CompileError:
-        """Return the error for an action that a program cannot repeat."""
-        return error(message)
+    def forbid(self, message: str) -> None:
+        """Refuse an action that a program cannot repeat."""
+        raise error(message)
 
     def assign(self, variable: Any, tensor: Tensor) -> None:
         """Record new contents of a variable, which each run of the program assigns."""
@@ -218,7 +217,7 @@ class Trace:
         device = tensor._placement.device
         while isinstance(device, LogicalDevice):
             device = device.real
-        if device.trace is None:
+        if device.is_real:
             raise error(
                 f"the function assigns to a tensor ({tensor.type}) from outside, but its body "
                 "runs only in tracing; pass the tensor as an argument, whose new contents each "
@@ -227,7 +226,7 @@ class Trace:
 
     def placement_of_copy(self, placement: Placement) -> Placement:
         """Return the placement of a copy of a tensor, to which the function may assign."""
-        captured = placement.device.trace is None
+        captured = placement.device.is_real
         return self.device.placement(placement.type) if captured else placement
 
     # Numbers ------------------------------------------------------------------------------
@@ -309,7 +308,7 @@ class Trace:
         constant = self._constants.get(id(buffer))
         if constant is None:
             if isinstance(buffer, Carried):
-                raise tensor._placement.device.trace.escaped()
+                raise tensor._placement.device.interpreter.escaped()
             home = self.real.home(tensor.dtype) or self.real
             constant = Constant(buffer, home.placement(tensor.type))
             self._constants[id(buffer)] = constant
@@ -341,9 +340,8 @@ class Trace:
             plan.call, plan.how, plan.owner = partial(self.record, real), "traced", real.owner
         return steps
 
-    @property
-    def constants(self) -> Device:
-        """The device whose cache keeps the function's Python numbers as tensors."""
+    def constants(self, device: Device) -> Device:  # noqa: ARG002  # of real devices
+        """Return the device whose cache keeps the function's Python numbers as tensors."""
         return self.device
 
     def expands(self, plan: Plan) -> bool:

@@ -67,7 +67,7 @@ class TracedDevice(StandInDevice):
             DeviceMismatchError: ``device`` is another real one.
 
         """
-        if device.trace is not None or device.host is None:
+        if not device.is_real or device.host is None:
             return device
         if device is not self.root:
             raise DeviceMismatchError(
@@ -76,12 +76,12 @@ class TracedDevice(StandInDevice):
                 device.name,
             )
         self.real.beside(device)
-        self.trace.committed = True
+        self.interpreter.committed = True
         return self
 
     def can_use(self, placement: Placement) -> bool:
         """Return whether a tensor may be an operand, also one of a trace around this one."""
         device = placement.device
-        if isinstance(device, TracedDevice) and not device.trace.finished:
+        if isinstance(device, TracedDevice) and not device.interpreter.finished:
             return device.real is self.real
         return super().can_use(placement)

@@ -281,8 +281,8 @@ def _read_part(x: TensorType, part: Any) -> Any:
 def _is_unknown(part: Any) -> bool:
     """Return whether an index has no data yet, such as that of a loop in a compiled function."""
     placement = getattr(part, "_placement", None)
-    trace = None if placement is None or placement.device is None else placement.device.trace
-    return trace is not None and trace.describe(part) is not None
+    device = None if placement is None else placement.device
+    return device is not None and device.interpreter.describe(part) is not None
 
 
 def _convert_list(x: TensorType, part: Any) -> np.ndarray[Any, Any]:

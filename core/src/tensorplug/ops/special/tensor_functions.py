@@ -21,12 +21,8 @@ def are_few(x: Tensor, count: int) -> bool:
     A backend that compiles loops for large arrays alone must not get these from small inputs: the
     first call of a decomposition, kernel by kernel, would round otherwise than its program.
     """
-    device = x._placement.device
-    while device.trace is not None:
-        device = device.real  # type: ignore[attr-defined]  # a stand-in has it
-    groups = device.capabilities.groups
-    least = 1 if groups is None else groups.least_group
-    return count * x.size < (_FEW if least == 1 else least)
+    least = x._placement.device.root.least_group()
+    return count * x.size < (_FEW if least in (None, 1) else least)
 
 
 FUNCTIONS: Final = SimpleNamespace(

@@ -1,0 +1,335 @@
+"""The path of a kernel call for which ``dispatch`` finds no plan, from the top down.
+
+``Path.run`` finds the device and makes the inputs live tensors there. Then the call passes a
+stack of handlers, which the modes of its context put there, the first one outermost::
+
+    cast_automatically   autocast: which dtype the kernel gets
+    plan                 the plan of the call, or the casts that must come before it
+    handlers.calls       compile: a program in the place of a decomposition
+    record               the tape and the tidy scope
+    observe              profilers, debug mode, traces
+    execute              the engine: runs what the plan calls
+
+A handler is one function of ``proceed``, which does what comes below it, and of the call. What a
+plan calls is the business of its device's interpreter (``dispatch.eager``), asked once per plan: a
+kernel on a real device; in a program, in vmap and in forward mode what these make of the call.
+docs/adr/0055 has a picture.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from tensorplug.contract.dtypes import STORAGE
+from tensorplug.dispatch.context import current_context, innermost, use_context
+from tensorplug.dispatch.observer import execute, notify, promote, report_inputs
+from tensorplug.dispatch.tensor import Tensor
+from tensorplug.engine import operands, plans, resolution
+from tensorplug.engine.autocast import find_plan, find_promotion
+from tensorplug.engine.promotion import Promotion, is_needed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+
+    from tensorplug.contract.dtypes import DType
+    from tensorplug.contract.spec import KernelSpec
+    from tensorplug.dispatch.context import Context
+    from tensorplug.dispatch.device import Device
+    from tensorplug.dispatch.handlers import Handlers
+    from tensorplug.dispatch.observer import Observer
+    from tensorplug.engine.devices import Devices
+    from tensorplug.engine.registry import Registry
+    from tensorplug.engine.settings import Fallback
+
+Proceed: TypeAlias = "Callable[[Call], list[Tensor]]"
+Handler: TypeAlias = "Callable[[Proceed, Call], list[Tensor]]"
+
+
+class Call:
+    """A kernel call on its way down.
+
+    ``inputs`` are live tensors on ``device``, lists of them, or None. ``key``: of its plan; None
+    if an attribute is not hashable. ``found``: its plan, or the casts that come first, once known.
+    """
+
+    __slots__ = (
+        "attributes",
+        "context",
+        "device",
+        "engine",
+        "found",
+        "inputs",
+        "key",
+        "observers",
+        "spec",
+    )
+
+    def __init__(
+        self,
+        engine: Path,
+        context: Context,
+        device: Device,
+        spec: KernelSpec,
+        inputs: list[Any],
+        attributes: Mapping[str, Any],
+        observers: tuple[Observer, ...],
+    ) -> None:
+        self.engine = engine
+        self.context = context
+        self.device = device
+        self.spec = spec
+        self.inputs = inputs
+        self.attributes = attributes
+        self.observers = observers
+        self.key: Hashable | None = operands.plan_key(spec, inputs, attributes)
+        self.found: Any = None
+
+    @property
+    def seen(self) -> bool:
+        """Whether somebody must see each kernel of which the call consists.
+
+        A tape must if the kernel has no gradient rule, so that those of its decomposition count.
+        """
+        recording = self.context.recording
+        return bool(self.observers or (recording is not None and not self.found.taped))
+
+
+class Path:
+    """The part of an engine that runs kernels.
+
+    ``observers`` see every call on a real device. ``fallback``: the policy if a device cannot run
+    a call. ``handlers``: of the layers above.
+    """
+
+    registry: Registry
+    devices: Devices
+    observers: tuple[Observer, ...]
+    fallback: Fallback
+    handlers: Handlers
+
+    def run(
+        self,
+        context: Context,
+        spec: KernelSpec,
+        inputs: Sequence[Any],
+        attributes: Mapping[str, Any],
+    ) -> Any:
+        """Run one kernel; return its output tensor, or a list if its spec has multiple outputs.
+
+        Raises:
+            ArgumentError, ShapeError, DTypeError: the call does not fit the spec.
+            DeviceMismatchError: inputs are committed to different devices.
+            DisposedError, BackendClosedError: an input was disposed, or its backend was closed.
+            KernelNotFoundError: no backend can run the call.
+            KernelOutputError: an output does not have the type that the spec infers.
+
+        """
+        device = self.devices.of(context)
+        target = operands.find_device(device, spec, inputs)
+        descend = self._descend if target is device else self._descend_there
+        outputs = descend(context, target, spec, inputs, attributes)
+        return outputs if spec.multiple_outputs else outputs[0]
+
+    def _descend(
+        self,
+        context: Context,
+        device: Device,
+        spec: KernelSpec,
+        inputs: Sequence[Any],
+        attributes: Mapping[str, Any],
+    ) -> list[Tensor]:
+        """Send a call down the stack of its context; ``device`` is that of the context."""
+        if attributes:
+            attributes = device.interpreter.fixed(attributes)
+        tensors = operands.prepare_inputs(device, spec, inputs)
+        # An interpreter runs ops in the context outside. Observers there see these, not the call.
+        observers = (*context.observers, *self.observers) if device.is_real else ()
+        if observers:
+            report_inputs(observers, inputs, tensors)
+        proceed: Proceed = self._execute
+        if observers:
+            proceed = partial(observe, proceed)
+        if context.watched:
+            proceed = partial(record, proceed)
+        proceed = partial(self.handlers.calls, proceed)
+        proceed = partial(self._plan, proceed)
+        if context.autocast is not None:
+            proceed = partial(self._cast_automatically, proceed)
+        return proceed(Call(self, context, device, spec, tensors, attributes, observers))
+
+    def _descend_there(
+        self,
+        context: Context,
+        target: Device,
+        spec: KernelSpec,
+        inputs: Sequence[Any],
+        attributes: Mapping[str, Any],
+    ) -> list[Tensor]:
+        """Send a call down on the device of its committed inputs, which is not the current one."""
+        there = context.replace(device=target.root)
+        with use_context(there):
+            outputs = self._descend(there, target, spec, inputs, attributes)
+        # The next such call finds the plan by the fast path, if no input has to be moved.
+        plain = all(member.__class__ is Tensor for member in operands.flatten(inputs))
+        key = operands.plan_key(spec, inputs, attributes) if plain else None
+        plan = None if key is None else there.plans.get(key)
+        if plan is not None and target.is_real:
+            device = self.devices.of(context)
+            self._remember(device, device.caches(context.autocast)[0], key, plan)
+        return outputs
+
+    # Handlers -------------------------------------------------------------------------
+
+    def _cast_automatically(self, proceed: Proceed, call: Call) -> list[Tensor]:
+        """Let the rules of ``autocast`` choose the dtype; otherwise the call is as outside."""
+        low: Any = call.context.autocast
+        call.found = find_plan(self.registry, call.device, low, call.key, call.spec, call.inputs)
+        return proceed(call)
+
+    def _plan(self, proceed: Proceed, call: Call) -> list[Tensor]:
+        """Find or resolve the plan. If inputs must be cast first, start again with the casts."""
+        device, key = call.device, call.key
+        found = call.found or device.plans.get(key) or device.slow_plans.get(key)
+        if found is None:
+            found = self._resolve_call(call)
+        call.found = found
+        if not isinstance(found, Promotion):
+            return proceed(call)
+        if not found.published:
+            self._publish(call)
+        context, inputs, attributes = call.context, call.inputs, call.attributes
+        if not call.observers and device.is_real and context is innermost():
+            outputs = found.run(inputs, attributes)
+        else:
+
+            def cast_and_run() -> Any:
+                cast = found.apply(self, context, inputs)
+                return self.run(context, call.spec, cast, attributes)
+
+            outputs = promote(call.observers, found, inputs, cast_and_run)
+        return outputs if call.spec.multiple_outputs else [outputs]
+
+    def _execute(self, call: Call) -> list[Tensor]:
+        """Run what the plan calls; a plan that has run and was checked enters the cache."""
+        plan: plans.Plan = call.found
+        outputs = plan.execute_verified(call.inputs)
+        if not plan.published:
+            self._publish(call)
+        return outputs
+
+    # Plans ----------------------------------------------------------------------------
+
+    def _resolve_call(self, call: Call) -> plans.Plan | Promotion:
+        spec, types = call.spec, operands.types_of(call.inputs)
+        promotion = self._find_promotion(spec, types, None)
+        if promotion is not None:
+            return promotion
+        self.registry.check(spec)
+        tensors = operands.flatten(call.inputs)
+        committed = True in [tensor._placement.committed for tensor in tensors]
+        return self._resolve(
+            spec, call.device, types, call.attributes, committed=committed, interned=True
+        )[0]
+
+    def _find_promotion(
+        self, spec: KernelSpec, types: Sequence[Any], low: DType | None
+    ) -> Promotion | None:
+        """Return the casts before a call; ``low``: the dtype of ``autocast``."""
+        state = self.registry.state
+        found = None if low is None else find_promotion(spec, types, low, state)
+        if found is not None:
+            return found
+        dtype = spec.promoted(types)
+        if dtype is None or not is_needed(spec, spec.promote, types, dtype):
+            return None
+        return Promotion(spec, dtype, state)
+
+    def _resolve(
+        self,
+        spec: KernelSpec,
+        device: Device,
+        types: Sequence[Any],
+        attributes: Mapping[str, Any],
+        **known: bool,
+    ) -> tuple[plans.Plan, list[plans.Step]]:
+        """Return the plan of a call and the steps tried; ``known``: what ``Plan`` may know."""
+        kernel = self.registry.state.kernel(spec.name, device.backend.name)
+        named = (kernel and kernel.entry.dtypes) or frozenset()
+        canonical, outputs = spec.resolve(types, attributes, named & STORAGE)
+        plan = plans.Plan(spec, canonical, device, types, outputs, self.registry.state, **known)
+        resolution.check_dtypes(plan)
+        return plan, device.interpreter.resolve(self, plan)
+
+    def resolve(self, plan: plans.Plan) -> list[plans.Step]:
+        """Decide how a plan of a real device runs; return the steps tried."""
+        return resolution.resolve(self, plan)
+
+    def explain(
+        self,
+        spec: KernelSpec,
+        device: Device,
+        types: Sequence[Any],
+        attributes: Mapping[str, Any],
+    ) -> tuple[plans.Plan, list[plans.Step]]:
+        """Resolve a call without running it; return the plan and the steps tried.
+
+        ``types`` are promoted first, like the inputs of a call in the current context.
+        """
+        if len(types) == len(spec.declared):
+            promotion = self._find_promotion(spec, types, current_context().autocast)
+            types = types if promotion is None else promotion.promoted(types)
+        return self._resolve(spec, device, types, attributes)
+
+    def fallback_devices(self, home: Device) -> Iterator[Device]:
+        """Yield devices of other backends, open ones first; open the others."""
+        return self.devices.fallback_devices(home)
+
+    def _publish(self, call: Call) -> None:
+        """Cache what was found for a call."""
+        device, key, found = call.device, call.key, call.found
+        found.published = True
+        if key is None:
+            return
+        # `dispatch` runs the fast plans without checks of their outputs, and without a tape that
+        # must see the kernels of a program.
+        source = found.source if isinstance(found, plans.Plan) else None
+        fast = isinstance(found, plans.Plan) and found.takes_buffers and found.static_shapes
+        fast = fast and not self.observers and (source is None or source.taped)
+        self._remember(device, device.plans if fast else device.slow_plans, key, found)
+        if fast and source is not None:
+            self._remember(device, device.slow_plans, key, source)
+
+    def _remember(
+        self,
+        device: Device,
+        cache: dict[Hashable, Any],
+        key: Hashable,
+        found: plans.Plan | Promotion,
+    ) -> None:
+        """Put a plan into a cache of a device, unless the registry has changed since then."""
+        with device.lock:
+            if found.state is self.registry.state and not device.closed:
+                device.remember(cache, key, found)
+                if isinstance(found, plans.Plan) and found.usage is not None:
+                    device.keep_compiled(key, found)
+
+
+# The handlers that need nothing of the engine
+
+
+def record(proceed: Proceed, call: Call) -> list[Tensor]:
+    """Show the outputs to the context's tape and tidy scope."""
+    outputs = proceed(call)
+    plan: plans.Plan = call.found
+    # A tape keeps placements, which differ from call to call if they depend on data.
+    recorded = plan if plan.static_shapes else plan.with_outputs(outputs)
+    call.context.record(recorded, call.inputs, outputs)
+    if call.observers:
+        notify(call.observers, "recorded", plan, outputs)
+    return outputs
+
+
+def observe(proceed: Proceed, call: Call) -> list[Tensor]:
+    """Run the call inside its observers, the first one outermost."""
+    return execute(call.observers, call.found, call.inputs, partial(proceed, call))
