@@ -87,7 +87,10 @@ def _is_from(name: str, home: str) -> bool:
     namespace = _home(name)
     if home.startswith("tp."):
         return namespace == home
-    return namespace == "tp" and PUBLIC[name].__module__ == f"tensorplug.{home}"
+    return namespace == "tp" and PUBLIC[name].__module__ in (
+        f"tensorplug.{home}",
+        f"tensorplug_{home}",
+    )
 
 
 def _write(app: Sphinx) -> None:

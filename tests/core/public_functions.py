@@ -6,14 +6,16 @@ import inspect
 from typing import Any
 
 import tensorplug as tp
+from tensorplug.contract.distributions import EXTENSIONS
 from tensorplug.introspection.families import families
+from tensorplug.plugins import parts
 
 FUNCTIONS: dict[str, Any] = {
     f"{namespace}.{name}".lstrip("."): getattr(family, name)
     for namespace, family in families()
     for name in getattr(family, "__all__", ())
     if inspect.isfunction(getattr(family, name))
-}
+} | {name: found for name in EXTENSIONS if inspect.isfunction(found := parts.find(name))}
 
 MODULES = {"tp": tp} | {
     f"tp.{name}": module

@@ -31,10 +31,11 @@ def extension(name):
 @pytest.mark.parametrize("name", EXTENSIONS)
 def test_an_installed_extension_is_found(name):
     found = parts.find(name)
-    assert name in parts.installed()
-    owner, _, last = name.rpartition(".")
-    assert getattr(getattr(tp, owner) if owner else tp, last) is not None
-    assert found.__doc__
+    part, dot, last = name.rpartition(".")
+    owner = getattr(tp, part) if part else tp
+    assert last in parts.installed(part + dot)
+    assert last in dir(owner)
+    assert getattr(owner, last).__doc__ == found.__doc__
 
 
 @pytest.mark.parametrize("name", EXTENSIONS)

@@ -71,6 +71,7 @@ from tensorplug.dispatch.tensor import Tensor
 from tensorplug.introspection import families as _families
 from tensorplug.introspection import tracebacks as _tracebacks
 from tensorplug.memory.scopes import dispose, keep, memory, tidy
+from tensorplug.ops.default_integers import in_public as _in_public
 from tensorplug.plugins.backends import (
     backends,
     describe_device,
@@ -186,11 +187,7 @@ def __getattr__(name):
         globals()[name] = sorted({*_names, *parts.installed()})
         return globals()[name]
     if name in _EXTENSIONS:
-        from tensorplug.plugins import parts
-
-        module = globals()[name] = parts.find(name)
-        _make_public(module, f"tensorplug.{name}")
-        return module
+        return _find(name, globals())
     if name.startswith("__"):  # asked for by Python itself
         raise AttributeError(f"module 'tensorplug' has no attribute {name!r}", name=name)
     from importlib.util import find_spec
@@ -204,15 +201,36 @@ def __getattr__(name):
     raise spellings.missing(__name__, name)
 
 
-def _missing_in(module):
-    """Return the ``__getattr__`` of a public module: it raises, with a hint."""
+def _find(name, names, part=""):
+    """Put what an extension brings to a public module, such as ``part``, into its names."""
+    from tensorplug.plugins import parts
 
-    def missing(name):
+    found = parts.find(f"{part}{name}")
+    if isinstance(found, _ModuleType):
+        _make_public(found, f"tensorplug.{name}")
+    names[name] = _in_public(found)
+    _hinting_all(names, [name])
+    return names[name]
+
+
+def _late_in(names, module):
+    """Return the ``__getattr__`` of a public module: what extensions bring, else a hint."""
+    part = f"{module.partition('.')[2]}."
+    own = names.pop("__all__")
+
+    def late(name):
+        if name == "__all__":
+            from tensorplug.plugins import parts
+
+            names[name] = sorted({*own, *parts.installed(part)})
+            return names[name]
+        if part + name in _EXTENSIONS:
+            return _find(name, names, part)
         from tensorplug.introspection import spellings  # only where a name is missing
 
         raise spellings.missing(module, name)
 
-    return missing
+    return late
 
 
 def _missing_in_generator(generator, name):
@@ -229,8 +247,8 @@ def _listed(module):
 def _make_public(module, name):
     """Let a module hint at misspelt names and arguments, and list public names alone."""
     _hinting_all(vars(module), module.__all__)
-    module.__getattr__ = _missing_in(name)
     module.__dir__ = _listed(module)
+    module.__getattr__ = _late_in(vars(module), name)
 
 
 for _info in _PARTS:

@@ -81,9 +81,6 @@ from tensorplug.library.classification import in_top_k as in_top_k
 from tensorplug.library.closeness import allclose as allclose
 from tensorplug.library.closeness import array_equal as array_equal
 from tensorplug.library.closeness import isclose as isclose
-from tensorplug.library.covariance import corrcoef as corrcoef
-from tensorplug.library.covariance import cov as cov
-from tensorplug.library.histograms import histogram as histogram
 from tensorplug.library.integration import trapezoid as trapezoid
 from tensorplug.library.interpolation import interp as interp
 from tensorplug.library.joining import column_stack as column_stack
@@ -102,12 +99,6 @@ from tensorplug.library.missing_values import nanvar as nanvar
 from tensorplug.library.padding import pad as pad
 from tensorplug.library.polynomials import polyfit as polyfit
 from tensorplug.library.polynomials import polyval as polyval
-from tensorplug.library.quantiles import median as median
-from tensorplug.library.quantiles import nanmedian as nanmedian
-from tensorplug.library.quantiles import nanpercentile as nanpercentile
-from tensorplug.library.quantiles import nanquantile as nanquantile
-from tensorplug.library.quantiles import percentile as percentile
-from tensorplug.library.quantiles import quantile as quantile
 from tensorplug.library.segments import segment_max as segment_max
 from tensorplug.library.segments import segment_mean as segment_mean
 from tensorplug.library.segments import segment_min as segment_min
@@ -342,6 +333,15 @@ from tensorplug.tensors.tree_nodes import static_field as static_field
 from tensorplug.tensors.tree_nodes import unregister_tree as unregister_tree
 from tensorplug.tensors.variable import Variable as Variable
 from tensorplug.tensors.variable import dispose_variables as dispose_variables
+from tensorplug_science.covariance import corrcoef as corrcoef
+from tensorplug_science.covariance import cov as cov
+from tensorplug_science.histograms import histogram as histogram
+from tensorplug_science.quantiles import median as median
+from tensorplug_science.quantiles import nanmedian as nanmedian
+from tensorplug_science.quantiles import nanpercentile as nanpercentile
+from tensorplug_science.quantiles import nanquantile as nanquantile
+from tensorplug_science.quantiles import percentile as percentile
+from tensorplug_science.quantiles import quantile as quantile
 import tensorplug_train as train
 inf: float
 nan: float

@@ -18,12 +18,22 @@ FOLDERS: Final = {
     "tensorplug-conformance": "tests/conformance",
     "tensorplug-dask": "plugins_example/dask_backend",
     "tensorplug-onnx": "extensions/onnx",
+    "tensorplug-science": "extensions/science",
     "tensorplug-train": "extensions/train",
 }
 
 # By public name: where it is once the extension is installed. The name of the extension's entry
 # point follows ``tensorplug_``, and that of its distribution ``tensorplug-``.
-EXTENSIONS: Final = {"train": "tensorplug_train"}
+EXTENSIONS: Final = {"train": "tensorplug_train"} | {
+    f"{part}{name}": f"tensorplug_science.{module}:{name}"
+    for part, module, names in (
+        ("", "covariance", "corrcoef cov"),
+        ("", "histograms", "histogram"),
+        ("", "quantiles", "median nanmedian nanpercentile nanquantile percentile quantile"),
+        ("special.", "special.entropies", "entr logit sinc xlog1py xlogy"),
+    )
+    for name in names.split()
+}
 
 _REQUIREMENT: Final = re.compile(r"([\w.-]+)(\[[^\]]*\])?", re.ASCII)  # a name, perhaps extras
 

@@ -7,10 +7,10 @@ from tensorplug.contract.dtypes import DType
 from tensorplug.contract.shapes import Shape
 from tensorplug.contract.spec import TensorType
 from tensorplug.dispatch.device import Device, Placement
-from tensorplug.library.quantiles import Method
 from tensorplug.ops.sets import UniqueResult
 from tensorplug.plugin import dtypes as dt
 from tensorplug.typing import ArrayLike, Axis, DTypeLike, DataFormat, Index, KeyLike, Norm, Operand, PaddingLike, PerAxis, RoundingMode, Scalar, ShapeLike, TensorLike, TextLike
+from tensorplug_science.quantiles import Method
 
 __all__ = ["Tensor"]
 

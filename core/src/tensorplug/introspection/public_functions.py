@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tensorplug.contract.arguments import quoted
+from tensorplug.contract.distributions import EXTENSIONS
 from tensorplug.contract.spec import TensorType
 from tensorplug.dispatch.calls import as_tensor
 from tensorplug.dispatch.tensor import Tensor
@@ -48,7 +49,7 @@ def names() -> list[str]:
 def find(name: str) -> Callable[..., Any] | None:
     """Return the public function ``name``: ``"add"``, ``"nn.relu"`` or ``"tp.nn.relu"``."""
     place = name.removeprefix(f"{_SHORT}.").removeprefix(f"{_PACKAGE}.")
-    if place not in names():
+    if place not in names() and place not in EXTENSIONS:
         return None
     found: Callable[..., Any] = attrgetter(place)(sys.modules[_PACKAGE])
     return found

@@ -14,10 +14,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-def installed() -> list[str]:
-    """Return the names of ``EXTENSIONS`` whose extension is installed and enabled."""
+def installed(part: str = "") -> list[str]:
+    """Return the names that installed and enabled extensions bring.
+
+    ``part``: ``"special."`` for those of ``tensorplug.special``; else the package's own.
+    """
     enabled = set(Selection.read().names(metadata.EXTENSIONS))
-    return [name for name, place in EXTENSIONS.items() if _extension(place) in enabled]
+    return [
+        name.removeprefix(part)
+        for name, place in EXTENSIONS.items()
+        if name.rpartition(".")[0] == part.rstrip(".") and _extension(place) in enabled
+    ]
 
 
 def find(name: str) -> Any:

@@ -20,6 +20,7 @@ import tensorplug
 from tensorplug.contract.distributions import EXTENSIONS
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.introspection import families
+from tensorplug.plugins import parts
 from tensorplug.tensors import methods
 from tensorplug.testing.annotation_names import AnnotationNames
 
@@ -96,11 +97,15 @@ def _holders(value: object) -> Iterator[tuple[str, str]]:
 
 def _tensor() -> str:
     """Return the stub of the Tensor with all its methods."""
+    brought = [parts.find(name) for name in EXTENSIONS]
     chained = sorted(
         {
-            function
-            for _, family in families.families()
-            for function in methods.find_chained(family)
+            *(function for function in brought if hasattr(function, "__tensorplug_chained__")),
+            *(
+                function
+                for _, family in families.families()
+                for function in methods.find_chained(family)
+            ),
         },
         key=lambda function: function.__name__,
     )

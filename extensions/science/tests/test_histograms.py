@@ -11,8 +11,6 @@ import tensorplug as tp
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
 from tensorplug.testing import check_grads
 
-pytestmark = pytest.mark.usefixtures("on_the_cpu")
-
 NAN, INF = math.nan, math.inf
 RANDOM = np.random.default_rng(3)
 X = RANDOM.uniform(-3, 3, (6, 7))

@@ -1,1 +1,0 @@
-"""Special functions that are composed of others."""

@@ -1,0 +1,1 @@
+"""Special functions beyond those of the core; they appear in ``tensorplug.special``."""
