@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.core.complex_points import COMPLEX_POINTS
-from tests.core.gradient_conventions import CONVENTIONS
-from tests.core.gradient_points import POINTS, RULES, STRAIGHT_THROUGH
+from tests.core.support.complex_points import COMPLEX_POINTS
+from tests.core.support.gradient_conventions import CONVENTIONS
+from tests.core.support.gradient_points import POINTS, RULES, STRAIGHT_THROUGH
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.plugins import catalogue
@@ -33,8 +33,8 @@ ends there, and adds nothing.
 
 **Tested** names the order up to which derivatives are compared with central differences, in
 float64: of real numbers, and of complex ones where the kernel takes them. What the points of a
-kernel must cover is asked for by `tests/core/test_gradient_completeness.py`; that a rule off by
-1e-4 is found at them, or one that cannot itself be differentiated, by
+kernel must cover is asked for by `tests/core/rules/test_gradient_completeness.py`; that a rule
+off by 1e-4 is found at them, or one that cannot itself be differentiated, by
 `test_gradient_mutations.py`. Gradients that go straight through a rounding are not those of the
 results; they are compared **by value**. The last column is the convention **where there is no
 derivative**, or an infinite one; `test_gradients_at_kinks.py` checks it by value.

@@ -24,7 +24,7 @@ import numpy as np
 import spec_page
 from parameter_tables import meanings
 from sphinx.errors import ExtensionError
-from tests.core.public_functions import PUBLIC
+from tests.core.support.public_functions import PUBLIC
 
 import tensorplug as tp
 import tensorplug.testing

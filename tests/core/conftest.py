@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.core.support import engines
 
 import tensorplug as tp
 from tensorplug.dispatch.context import current_context
-
-from . import engines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

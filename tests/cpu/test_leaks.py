@@ -9,7 +9,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from tests.core.catalogue_calls import KERNELS, cases, run_twice
+from tests.core.support.catalogue_calls import KERNELS, cases, run_twice
 
 from tensorplug.contract.entries import kernel_entry
 from tensorplug.contract.owner import Owner

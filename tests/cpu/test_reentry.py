@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.core.reentry import OCCASIONS, call_during, points_of
+from tests.core.support.reentry import OCCASIONS, call_during, points_of
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from tensorplug_cpu.execution.blas import one_thread_each

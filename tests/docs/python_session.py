@@ -13,7 +13,7 @@ _ROOT = str(Path(__file__).parents[2])
 def main() -> None:
     """Answer until the input ends."""
     sys.path[0] = _ROOT
-    from tests.core import guides
+    from tests.core.support import guides
 
     sys.path[0] = ""  # the guide's folder, as in an interactive session
     names = {"__name__": "__main__"}

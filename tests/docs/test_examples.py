@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.core.public_functions import PUBLIC, PUBLIC_HOMES
+from tests.core.support.public_functions import PUBLIC, PUBLIC_HOMES
 
 import tensorplug as tp
 

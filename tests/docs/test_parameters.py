@@ -6,7 +6,7 @@ import inspect
 import re
 
 import pytest
-from tests.core.public_functions import PUBLIC
+from tests.core.support.public_functions import PUBLIC
 
 # Records and protocols of the plugin contract describe their fields one by one.
 DESCRIBED = {

@@ -14,7 +14,7 @@ from narrow_screens import break_names, name_columns
 from parameter_tables import meanings
 from source_links import place
 from sphinx.application import Sphinx
-from tests.core.public_functions import PUBLIC
+from tests.core.support.public_functions import PUBLIC
 
 import tensorplug as tp
 import tensorplug.plugin

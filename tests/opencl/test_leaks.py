@@ -6,8 +6,8 @@ import gc
 
 import numpy as np
 import pytest
-from tests.core import training
-from tests.core.catalogue_calls import KERNELS, cases, run_twice
+from tests.core.support import training
+from tests.core.support.catalogue_calls import KERNELS, cases, run_twice
 
 import tensorplug as tp
 from tensorplug.contract.backend import CountsBuffers

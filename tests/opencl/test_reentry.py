@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from tests.core import interrupts, reentry
-from tests.core.reentry import points_of
+from tests.core.support import interrupts, reentry
+from tests.core.support.reentry import points_of
 
 import tensorplug as tp
 from tensorplug.dispatch.context import current_context

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.core.storage_formats import (
+from tests.core.support.storage_formats import (
     FLOATS,
     INF,
     MOVES,

@@ -1,0 +1,28 @@
+"""Warnings point to the program's line, not into the package."""
+
+from __future__ import annotations
+
+import pytest
+from tests.core.support import engines
+from tests.core.support.engines import using
+
+import tensorplug as tp
+from tensorplug.errors import BackendUnavailableError, BackendWarning, FallbackWarning
+
+
+def test_a_backend_that_was_passed_over():
+    engine = engines.make(("first", "second"))
+    engine.devices.source.refusals["first"] = BackendUnavailableError("no hardware")
+    with using(engine), pytest.warns(BackendWarning) as caught:
+        tp.asarray([1.0])
+    assert caught[0].filename == __file__
+
+
+def test_a_fallback():
+    engine = engines.make({"bare": [], "full": [engines.basic_kernels()]}, fallback="warn")
+    with using(engine):
+        tp.set_backend("bare")
+        x = tp.asarray([1.0])
+        with pytest.warns(FallbackWarning) as caught:
+            tp.exp(x)
+    assert caught[0].filename == __file__

@@ -1,0 +1,497 @@
+"""Bad input to every public function: the op, the argument, what was given, what is allowed."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+import numpy as np
+import pytest
+from tests.core.support import (
+    bad_calls_computing,
+    bad_calls_images,
+    bad_calls_limits,
+    bad_calls_making_moving,
+)
+
+import tensorplug as tp
+from tensorplug.dispatch.context import current_context
+from tensorplug.errors import ArgumentError, DTypeError, ShapeError, TensorplugError
+
+pytestmark = pytest.mark.usefixtures("cpu")
+
+
+@pytest.fixture
+def cpu():
+    """Use the CPU; check afterwards that everything still works and that no tape is on."""
+    with tp.use_backend("cpu"):
+        yield
+        assert current_context().recording is None
+        assert tp.add(1, 1)._node is None
+        x = tp.asarray([1.0, 2.0])
+        assert tp.grad(lambda x: tp.sum(x * x))(x).tolist() == [2, 4]
+
+
+X = np.ones((3, 4), np.float32)
+IMAGE = np.ones((1, 5, 5, 2), np.float32)
+VOLUME = np.ones((1, 3, 3, 3, 2), np.float32)
+FILTER = np.ones((3, 3, 2, 1), np.float32)
+B = np.ones((3, 4), bool)
+I = np.zeros((3,), np.int32)  # noqa: E741  # indices, beside X
+T = object()  # where a tensor goes
+
+# Each public function that takes tensors: what messages call it, a good value for each tensor
+# (T marks where bad ones are tried), and its other arguments.
+UNARY = {
+    **dict.fromkeys(("abs", "floor", "exp", "log", "sqrt", "sin", "cos", "atan", "erf"), X),
+    **dict.fromkeys(("tanh", "square", "negative", "zeros_like", "ones_like", "identity"), X),
+    **dict.fromkeys(("relu", "sigmoid", "softmax", "log_softmax", "sum", "prod", "mean"), X),
+    **dict.fromkeys(("max", "min", "argmax", "topk", "matrix_transpose", "permute_dims"), X),
+    **dict.fromkeys(("any", "all", "logical_not"), B),
+    "expand_dims": X,
+    **dict.fromkeys(("argmin", "argsort", "sort", "cumsum", "cumprod", "diff", "std", "var"), X),
+    **dict.fromkeys(("count_nonzero", "log_sum_exp", "unique", "unique_all"), X),
+    **dict.fromkeys(("unique_counts", "unique_inverse", "unique_values"), X),
+    **dict.fromkeys(("cumulative_prod", "cumulative_sum"), X[0]),
+    **dict.fromkeys(("acos", "acosh", "asin", "asinh", "atanh", "cosh", "sinh", "tan"), X),
+    **dict.fromkeys(("expm1", "log1p", "log2", "log10", "reciprocal", "rsqrt", "ceil"), X),
+    **dict.fromkeys(("round", "trunc", "sign", "signbit", "isfinite", "isinf", "isnan"), X),
+    **dict.fromkeys(("conj", "real", "imag", "positive"), X),
+    **dict.fromkeys(("median", "nansum", "nanmean", "nanmax", "nanmin", "nan_to_num"), X),
+    **dict.fromkeys(("cov", "corrcoef"), X),
+    "cumulative_log_sum_exp": X[0],
+    "bitwise_invert": B,
+    **dict.fromkeys(("empty_like", "flip", "diag", "tril", "triu", "unstack"), X),
+    **dict.fromkeys(("elu", "gelu", "leaky_relu", "log_sigmoid", "relu6", "selu", "silu"), X),
+    **dict.fromkeys(("softplus", "step", "local_response_normalization", "moments"), X),
+}
+BINARY = {
+    **dict.fromkeys(("add", "subtract", "multiply", "divide", "floor_divide", "remainder"), X),
+    **dict.fromkeys(("pow", "maximum", "minimum", "squared_difference", "equal", "less"), X),
+    **dict.fromkeys(("not_equal", "less_equal", "greater", "greater_equal"), X),
+    **dict.fromkeys(("logical_and", "logical_or"), B),
+    **dict.fromkeys(("atan2", "hypot", "logaddexp", "copysign", "nextafter", "div_no_nan"), X),
+    **dict.fromkeys(("logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor"), B),
+}
+OTHERS = {
+    "asarray": [[X], ()],
+    "avg_pool": [[IMAGE], (2, 2)],
+    "avg_pool3d": [[VOLUME], (2, 2)],
+    "batch_norm": [[X, X, X], ()],
+    "layer_norm": [[X], ()],
+    "multiply_add": [[X, X, X], ()],
+    "batch_to_space_nd": [[X], ([1], [(0, 0)])],
+    "astype": [[X], ("float64",)],
+    "bitwise_left_shift": [[I, I], ()],
+    "bitwise_right_shift": [[I, I], ()],
+    "broadcast_args": [[I, I], ()],
+    "broadcast_arrays": [[X, X], ()],
+    "broadcast_to": [[X], ((2, 3, 4),)],
+    "clip": [[X], (0, 1)],
+    "clip_by_value": [[X], (0, 1)],
+    "complex": [[X, X], ()],
+    "confusion_matrix": [[I, I], (3,)],
+    "conv1d": [[IMAGE[0], FILTER[0]], ()],
+    "conv2d": [[IMAGE, FILTER], ()],
+    "conv2d_transpose": [[IMAGE[..., :1], FILTER], ((1, 7, 7, 2),)],
+    "conv3d": [[IMAGE[None], FILTER[None]], ()],
+    "conv3d_transpose": [[IMAGE[None, ..., :1], FILTER[None]], ((1, 1, 7, 7, 2),)],
+    "depthwise_conv2d": [[IMAGE, FILTER], ()],
+    "dilation2d": [[IMAGE, FILTER[..., 0]], ()],
+    "fused_conv2d": [[IMAGE, FILTER], ()],
+    "fused_depthwise_conv2d": [[IMAGE, FILTER], ()],
+    "fused_matmul": [[X, X.T], ()],
+    "separable_conv2d": [[IMAGE, FILTER, FILTER[:1, :1]], ()],
+    "depth_to_space": [[IMAGE], (1,)],
+    "dot": [[X, X.T], ()],
+    "embedding": [[X, I], ()],
+    "ensure_shape": [[X], ((3, 4),)],
+    "full_like": [[X], (1,)],
+    "argpartition": [[X], (0,)],
+    "argwhere": [[X], ()],
+    "bincount": [[I], (None, 3)],
+    "bitcast": [[X], ("int32",)],
+    "boolean_mask": [[X, B], ()],
+    "convolve": [[X[0], X[0]], ()],
+    "dense_bincount": [[I], (None, 3)],
+    "gather": [[X, I], ()],
+    "gather_nd": [[X, I[:, None]], ()],
+    "nonzero": [[X], ()],
+    "sparse_to_dense": [[I, I], ((3,),)],
+    "take": [[X[0], I], ()],
+    "take_along_axis": [[X[:, 0], I], ()],
+    "tensor_scatter_reduce": [[X, I[:, None], X], ("add",)],
+    "tensor_scatter_update": [[X, I[:, None], X], ()],
+    "unsorted_segment_sum": [[X, I], (3,)],
+    "group_norm": [[X], (1,)],
+    "instance_norm": [[X[None]], ()],
+    "rms_norm": [[X], ()],
+    "in_top_k": [[X, I], ()],
+    "interp": [[X, X[0], X[0]], ()],
+    "isin": [[X, X], ()],
+    "lower_bound": [[X, X], ()],
+    "matmul": [[X, X.T], ()],
+    "max_pool": [[IMAGE], (2, 2)],
+    "max_pool3d": [[VOLUME], (2, 2)],
+    "max_pool_with_argmax": [[IMAGE], (2, 2)],
+    "max_unpool": [[IMAGE, IMAGE.astype(int)], ((1, 5, 5, 2),)],
+    "meshgrid": [[I, I], ()],
+    "mirror_pad": [[X], ([(0, 0), (0, 0)], "reflect")],
+    "moveaxis": [[X], (0, 1)],
+    "one_hot": [[I], (3,)],
+    "moving_average": [[X, X], (0.5, 1)],
+    "outer_product": [[X[0], X[0]], ()],
+    "scatter_along_axis": [[X, I[:, None], X[:, :1]], ()],
+    "nanpercentile": [[X], (50,)],
+    "nanquantile": [[X], (0.5,)],
+    "pad": [[X], ([(0, 0), (0, 0)],)],
+    "partition": [[X], (0,)],
+    "percentile": [[X], (50,)],
+    "polyfit": [[X[0], X[0]], (1,)],
+    "polyval": [[X, X], ()],
+    "pool": [[IMAGE], (2, "max")],
+    "prelu": [[X, X], ()],
+    "quantile": [[X], (0.5,)],
+    "dequantize": [[I], (0.5,)],
+    "quantized_matmul": [[X, X.T], (0.5, 0.5)],
+    "repeat": [[X], (2,)],
+    "reshape": [[X], ((12,),)],
+    "roll": [[X], (1,)],
+    "scatter_nd": [[I[:, None], I], ((3,),)],
+    "scaled_dot_product_attention": [[X, X, X], ()],
+    "searchsorted": [[X, X], ()],
+    **{f"segment_{name}": [[X, I], ()] for name in ("max", "mean", "min", "prod", "sum")},
+    "setdiff1d": [[X[0], X[0]], ()],
+    "slice": [[X], ((0, 0),)],
+    "softmax_cross_entropy": [[X, X], ()],
+    **{name: [[X, X], ()] for name in ("absolute_difference", "hinge_loss", "huber_loss")},
+    **{name: [[X, X], ()] for name in ("log_loss", "mean_squared_error")},
+    **{name: [[X, X], ()] for name in ("binary_cross_entropy", "kl_divergence")},
+    "compute_weighted_loss": [[X], ()],
+    "cosine_distance": [[X, X], (0,)],
+    "sigmoid_cross_entropy": [[X, X], ()],
+    "space_to_batch_nd": [[X], ([1], [(0, 0)])],
+    "space_to_depth": [[IMAGE], (1,)],
+    "sparse_softmax_cross_entropy": [[I, X], ()],
+    "split": [[X], (1,)],
+    "squeeze": [[X[None]], (0,)],
+    "strided_slice": [[X], ([0], [1])],
+    "swapaxes": [[X], (0, 1)],
+    "tensordot": [[X, X], ()],
+    "tile": [[X], (2,)],
+    "upper_bound": [[X, X], ()],
+    "vecdot": [[X, X], ()],
+    "where": [[B, X, X], ()],
+}
+CALLS = {
+    **{name: [[value], ()] for name, value in UNARY.items()},
+    **{name: [[value, value], ()] for name, value in BINARY.items()},
+    **OTHERS,
+    **bad_calls_images.CALLS,
+}
+KERNELS = {  # where the kernel's name in messages is not the op's in capitals
+    **bad_calls_images.KERNELS,
+    "avg_pool3d": "AvgPool3D",
+    "batch_norm": "FusedBatchNorm",
+    "multiply_add": "MultiplyAdd",
+    "layer_norm": "LayerNorm",
+    "batch_to_space_nd": "BatchToSpaceND",
+    "empty_like": "ZerosLike",
+    "flip": "Reverse",
+    "full_like": "Fill",
+    "space_to_batch_nd": "SpaceToBatchND",
+    "local_response_normalization": "LRN",
+    "log_sigmoid": "Neg",
+    "max_pool3d": "MaxPool3D",
+    "moments": "Mean",
+    "moving_average": "Sub",
+    "split": "SplitV",
+    "tril": "Triangle",
+    "triu": "Triangle",
+    "unstack": "Unpack",
+    "subtract": "Sub",
+    "negative": "Neg",
+    "divide": "RealDiv",
+    "floor_divide": "FloorDiv",
+    "remainder": "Mod",
+    "astype": "Cast",
+    "permute_dims": "Transpose",
+    "argwhere": "Where",
+    "gather": "GatherV2",
+    "nonzero": "Where",
+    "take": "GatherV2",
+    "pad": "PadV2",
+    "topk": "TopK",
+    "argmax": "ArgMax",
+    "argmin": "ArgMin",
+    "argpartition": "ArgPartition",
+    "argsort": "ArgSort",
+    "array_equal": "Equal",
+    "partition": "ArgPartition",
+    "count_nonzero": "Cast",
+    "cumulative_prod": "Cumprod",
+    "cumulative_sum": "Cumsum",
+    "diff": "Sub",
+    "in_top_k": "TopK",
+    "searchsorted": "SearchSorted",
+    "any": "Cast",
+    "all": "Cast",
+    "where": "Select",
+    "clip": "ClipByValue",
+    "conv1d": "Conv2D",
+    "conv2d": "Conv2D",
+    "conv2d_transpose": "Conv2DBackpropInput",
+    "conv3d": "Conv3D",
+    "conv3d_transpose": "Conv3DBackpropInputV2",
+    "depthwise_conv2d": "DepthwiseConv2dNative",
+    "dilation2d": "Dilation2D",
+    "fused_conv2d": "FusedConv2D",
+    "fused_depthwise_conv2d": "FusedDepthwiseConv2D",
+    "fused_matmul": "_FusedMatMul",
+    "scaled_dot_product_attention": "ScaledDotProductAttention",
+    "separable_conv2d": "DepthwiseConv2dNative",
+    "bitwise_invert": "Invert",
+    "bitwise_left_shift": "LeftShift",
+    "bitwise_right_shift": "RightShift",
+    "copysign": "CopySign",
+    "isfinite": "IsFinite",
+    "isinf": "IsInf",
+    "isnan": "IsNan",
+    "logaddexp": "LogAddExp",
+    "nextafter": "NextAfter",
+    "positive": "Identity",
+    "signbit": "SignBit",
+    "quantized_matmul": "QuantizedMatMul",
+}
+# Functions that take no tensor, or have other tests (control, memory, tree, autodiff).
+OTHER_TESTS = {
+    *("arange", "full", "ones", "zeros", "concat", "stack", "add_n"),  # below
+    *("broadcast_shapes", "empty", "eye", "linspace"),  # test_broadcasting
+    *("vstack", "hstack", "dstack", "column_stack", "logspace"),  # test_shaping, test_sampled
+    *("backends", "get_backend", "set_backend", "describe_device", "synchronize", "memory"),
+    "trim_memory",  # test_registering
+    *("dispose", "keep", "tidy", "tree_map", "explain", "kernels_for", "run_kernel"),
+    *("register_decomposition", "register_gradient", "register_kernel", "unregister_gradient"),
+    *("unregister_kernel", "custom_grad", "grad", "stop_gradient", "value_and_grad", "vjp"),
+    *("dispose_variables", "variable_grads", "jvp", "jacobian", "hessian", "checkpoint"),
+    *("compile", "vmap", "linearize", "jacfwd", "jacrev"),  # test_compile, test_vmap, ...
+    *("scan", "map", "associative_scan", "cond", "switch"),  # test_control_flow
+    *("while_loop", "fori_loop"),
+    *("register_tree", "unregister_tree", "static_field"),  # test_tree_nodes
+    *("devices", "find_backend", "register_backend", "remove_backend", "from_dlpack", "load"),
+    *("save", "copy_registered_kernels", "debug", "profile", "time", "trace_dispatch"),
+    *("can_cast", "finfo", "iinfo", "isdtype", "result_type"),
+    "einsum",  # test_contraction
+    "random_crop",  # test_image_parts
+    *("lstm", "gru"),  # test_recurrent_layers
+    *("basic_lstm_cell", "multi_rnn_cell", "dropout"),  # test_recurrent_cells, test_regularization
+}
+
+
+def functions():
+    """Return the public functions by name."""
+    found = {}
+    for module in (tp, tp.nn, tp.losses, tp.image):
+        for name in module.__all__:
+            if inspect.isfunction(getattr(module, name)):
+                found[name] = getattr(module, name)
+    return found
+
+
+FUNCTIONS = functions()
+
+
+def derived_call(function):
+    """Return the call of a function that no table names: X for each argument that it requires."""
+    parameters = inspect.signature(function).parameters.values()
+    required = [
+        at for at in parameters if at.default is at.empty and at.kind is not at.KEYWORD_ONLY
+    ]
+    return [X] * len(required), []
+
+
+DERIVED = FUNCTIONS.keys() - CALLS.keys() - OTHER_TESTS
+CALLS.update({name: derived_call(FUNCTIONS[name]) for name in sorted(DERIVED)})
+
+
+def test_every_function_of_the_tables_is_public():
+    assert set(FUNCTIONS) == set(CALLS) | OTHER_TESTS
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_the_good_call_works(name):
+    """A new op that needs other arguments than X gets a line in a table above."""
+    tensors, rest = CALLS[name]
+    FUNCTIONS[name](*tensors, *rest)
+
+
+def names(op):
+    kernel = KERNELS.get(op, "".join(part.capitalize() for part in op.split("_")))
+    return {op, kernel}
+
+
+BAD_VALUES = {
+    "ragged": ([[1.0], [1.0, 2.0]], ShapeError, "nested lists must be rectangular"),
+    "objects": (np.array([{}, None]), DTypeError, "has elements of object"),
+    "set": ({1.0}, DTypeError, "has elements of object"),
+    "dates": (np.array(["2020"], "M8[D]"), DTypeError, "datetime64"),
+    "too large": ([2**70], DTypeError, "has elements of object"),
+}
+SLOTS = [(op, at) for op, (tensors, _) in CALLS.items() for at in range(len(tensors))]
+
+
+@pytest.mark.parametrize("kind", list(BAD_VALUES))
+@pytest.mark.parametrize(("op", "at"), SLOTS)
+def test_arguments_that_are_no_tensors(op, at, kind):
+    bad, error, message = BAD_VALUES[kind]
+    tensors, rest = CALLS[op]
+    given = [bad if position == at else tensor for position, tensor in enumerate(tensors)]
+    with pytest.raises(error, match=message) as caught:
+        FUNCTIONS[op](*given, *rest)
+    assert re.split(r"[:(]", str(caught.value))[0] in names(op), caught.value
+
+
+NOT_ASARRAY = [(op, at) for op, at in SLOTS if op != "asarray"]
+
+
+@pytest.mark.parametrize(("op", "at"), NOT_ASARRAY)
+def test_none(op, at):
+    tensors, rest = CALLS[op]
+    given = [None if position == at else tensor for position, tensor in enumerate(tensors)]
+    with pytest.raises(TensorplugError) as caught:
+        FUNCTIONS[op](*given, *rest)
+    assert re.split(r"[:(]", str(caught.value))[0] in names(op), caught.value
+
+
+@pytest.mark.parametrize(("op", "at"), NOT_ASARRAY)
+def test_strings_are_no_numbers(op, at):
+    tensors, rest = CALLS[op]
+    text = np.full(np.shape(tensors[at]), "a")
+    given = [text if position == at else tensor for position, tensor in enumerate(tensors)]
+    if op in TAKE_STRINGS or (op, at) in TAKE_STRINGS_AT:
+        assert isinstance(FUNCTIONS[op](*given, *rest), tp.Tensor | tuple)
+        return
+    with pytest.raises(DTypeError, match="string") as caught:
+        FUNCTIONS[op](*given, *rest)
+    head = re.split(r"[:(]", str(caught.value))[0]
+    assert head in names(op) | {"BatchMatMul", "Conv2D", "LogSoftmax", "Multiply"}, caught.value
+
+
+TAKE_STRINGS = bad_calls_images.TAKE_STRINGS | {  # they move elements and do not look at them
+    *("flip", "diag", "unstack", "broadcast_arrays", "split", "strided_slice"),
+    *("depth_to_space", "space_to_depth", "batch_to_space_nd", "space_to_batch_nd", "pad"),
+    *("ensure_shape", "meshgrid", "mirror_pad", "moveaxis", "repeat", "roll", "tile"),
+    *("identity", "expand_dims", "reshape", "broadcast_to", "slice", "squeeze"),
+    *("matrix_transpose", "permute_dims", "positive", "copy", "diagonal", "flatten", "ravel"),
+    *("atleast_1d", "atleast_2d", "atleast_3d", "swapaxes"),
+    *("unique", "unique_all", "unique_counts", "unique_inverse", "unique_values"),
+}
+TAKE_STRINGS_AT = {  # likewise, but not all of their arguments
+    *(("gather", 0), ("gather_nd", 0), ("take", 0), ("take_along_axis", 0), ("boolean_mask", 0)),
+    ("sparse_to_dense", 1),
+}
+
+
+@pytest.mark.parametrize("op", list(BINARY))
+def test_shapes_that_do_not_broadcast(op):
+    value = BINARY[op]
+    dtype = "bool" if value is B else "float32"
+    message = rf"\(a={dtype}\[3,4\], b={dtype}\[2,4\]\): shapes \[3, 4\] and \[2, 4\] cannot be br"
+    with pytest.raises(ShapeError, match=message):
+        FUNCTIONS[op](value, value[:2])
+
+
+AXES = ["sum", "prod", "mean", "max", "min", "any", "all", "argmax", "softmax", "log_softmax"]
+
+
+@pytest.mark.parametrize("axis", [2, -3, 99])
+@pytest.mark.parametrize("op", [*AXES, "gather", "expand_dims", "squeeze", "concat", "stack"])
+def test_axes_out_of_range(op, axis):
+    rank, extra = 2, {"expand_dims": 1, "stack": 1}.get(op, 0)
+    axis = axis + (extra if axis > 0 else -extra)
+    arguments = {
+        "gather": [X, I],
+        "concat": [[tp.asarray(X)]],
+        "stack": [[tp.asarray(X)]],
+    }.get(op, [B if op in ("any", "all") else X])
+    allowed = f"axis {axis} is out of range for rank {rank + extra}: it must be from "
+    low, high = -rank - extra, rank + extra - 1
+    with pytest.raises(ShapeError, match=re.escape(f"{allowed}{low} to {high}")) as caught:
+        FUNCTIONS[op](*arguments, axis=axis)
+    assert re.search(r"(float32|bool)\[3,4\]", str(caught.value))
+
+
+@pytest.mark.parametrize("axis", [1.0, "0", True, [0.5], None])
+@pytest.mark.parametrize("op", AXES)
+def test_axes_that_are_no_integers(op, axis):
+    if axis is None and op not in ("softmax", "log_softmax"):
+        return
+    shown = (
+        axis[0]
+        if isinstance(axis, list) and op not in ("argmax", "softmax", "log_softmax")
+        else axis
+    )
+    with pytest.raises(ArgumentError, match=re.escape(f"axis must be an integer, got {shown!r}")):
+        FUNCTIONS[op](B if op in ("any", "all") else X, axis=axis)
+
+
+DTYPED = {
+    "asarray": lambda dtype: tp.asarray(X, dtype=dtype),
+    "astype": lambda dtype: tp.astype(X, dtype),
+    "full": lambda dtype: tp.full((2,), 1, dtype=dtype),
+    "zeros": lambda dtype: tp.zeros((2,), dtype=dtype),
+    "ones": lambda dtype: tp.ones((2,), dtype=dtype),
+    "empty": lambda dtype: tp.empty((2,), dtype=dtype),
+    "eye": lambda dtype: tp.eye(2, dtype=dtype),
+    "full_like": lambda dtype: tp.full_like(X, 1, dtype=dtype),
+    "linspace": lambda dtype: tp.linspace(0, 1, 2, dtype=dtype),
+    "zeros_like": lambda dtype: tp.zeros_like(X, dtype=dtype),
+    "arange": lambda dtype: tp.arange(3, dtype=dtype),
+    "one_hot": lambda dtype: tp.one_hot(I, 3, dtype=dtype),
+    "sum": lambda dtype: tp.sum(X, dtype=dtype),
+    "prod": lambda dtype: tp.prod(X, dtype=dtype),
+    "explain": lambda dtype: tp.explain("Neg", dtype=dtype),
+}
+
+
+@pytest.mark.parametrize("dtype", ["real", "", 0, object, np.longdouble])
+@pytest.mark.parametrize("op", list(DTYPED))
+def test_unknown_dtypes(op, dtype):
+    message = f"{op}: unknown dtype {dtype!r}; dtypes are bfloat16, bool"
+    with pytest.raises(DTypeError, match=re.escape(message)):
+        DTYPED[op](dtype)
+
+
+CASES = [
+    *bad_calls_making_moving.CASES,
+    *bad_calls_computing.CASES,
+    *bad_calls_images.CASES,
+    *bad_calls_limits.CASES,
+]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"), [pytest.param(*case[1:], id=case[0]) for case in CASES]
+)
+def test_cases(call, error, message):
+    with pytest.raises(error) as caught:
+        call()
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("where", ["in the function", "in its backward function"])
+def test_bad_input_on_the_tape_leaves_no_tape_on(where):
+    def backward(dy):
+        return tp.reshape(dy, (7,))
+
+    @tp.custom_grad
+    def g(x):
+        return x * 1.0, backward
+
+    function = (
+        (lambda x: tp.sum(x + X[:2])) if where == "in the function" else lambda x: tp.sum(g(x))
+    )
+    with pytest.raises(ShapeError):
+        tp.grad(function)(X)
+    with pytest.raises(ShapeError):
+        tp.grad(lambda x: tp.sum(tp.grad(function)(x)))(X)

@@ -1,0 +1,345 @@
+"""Factorizations and norms against what defines them, their refusals, and their gradients."""
+
+from __future__ import annotations
+
+import inspect
+import math
+
+import numpy as np
+import pytest
+from tests.core.support.samples import real
+
+import tensorplug as tp
+from tensorplug.errors import (
+    ArgumentError,
+    GradientNotFoundError,
+    LinAlgError,
+    ShapeError,
+    TensorplugError,
+)
+from tensorplug.testing import check_grads
+
+L = tp.linalg
+REGULAR = real(2, 3, 3) + 3 * np.eye(3)
+TALL = real(2, 4, 3) + 2 * np.eye(4, 3)
+WIDE = TALL.swapaxes(1, 2)
+COMPLEX = REGULAR + 1j * real(2, 3, 3, salt=1)
+INF = math.inf
+
+
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
+
+
+def adjoint(x):
+    return np.swapaxes(x, -1, -2).conj()
+
+
+def close(got, expected, tolerance=1e-11):
+    array = got.numpy()
+    assert array.shape == np.shape(expected)
+    np.testing.assert_allclose(array, expected, rtol=tolerance, atol=tolerance)
+
+
+def eyes(x):
+    return np.broadcast_to(np.eye(x.shape[-1]), x.shape)
+
+
+@pytest.mark.parametrize("x", [REGULAR, COMPLEX], ids=["real", "complex"])
+def test_square_matrices(x):
+    close(tp.asarray(x) @ L.inv(x), eyes(x))
+    close(tp.asarray(x) @ L.solve(x, x[:1]), np.broadcast_to(x[:1], x.shape))
+    vector = x[0, 0]
+    close(
+        tp.asarray(x) @ tp.expand_dims(L.solve(x, vector), axis=-1),
+        np.stack([vector[:, None]] * 2),
+    )
+    leibniz = [
+        m[0, 0] * (m[1, 1] * m[2, 2] - m[1, 2] * m[2, 1])
+        - m[0, 1] * (m[1, 0] * m[2, 2] - m[1, 2] * m[2, 0])
+        + m[0, 2] * (m[1, 0] * m[2, 1] - m[1, 1] * m[2, 0])
+        for m in x
+    ]
+    close(L.det(x), leibniz)
+    sign, logarithm = L.slogdet(x)
+    close(sign * tp.exp(tp.astype(logarithm, sign.dtype)), leibniz)
+    definite = x @ adjoint(x)
+    lower = L.cholesky(definite).numpy()
+    assert not np.triu(lower, 1).any()
+    np.testing.assert_allclose(lower @ adjoint(lower), definite, rtol=1e-12)
+    close(L.cholesky(definite, upper=True), adjoint(lower))
+    values, vectors = L.eigh(definite)
+    close(vectors @ tp.asarray(values.numpy()[..., None] * adjoint(vectors.numpy())), definite)
+    close(L.eigvalsh(definite), values.numpy())
+    values, vectors = L.eig(x)
+    close(tp.asarray(x + 0j) @ vectors, vectors.numpy() * values.numpy()[:, None, :])
+    assert sorted(np.abs(L.eigvals(x).numpy()[0])) == pytest.approx(sorted(abs(values.numpy()[0])))
+    close(L.matrix_power(x, 5), x @ x @ x @ x @ x, 1e-10)
+    close(tp.asarray(x @ x) @ L.matrix_power(x, -2), eyes(x))
+    close(L.matrix_power(x, 0), eyes(x))
+
+
+@pytest.mark.parametrize(
+    "x", [TALL, WIDE, REGULAR, COMPLEX[:, :2]], ids=["tall", "wide", "sq", "c"]
+)
+def test_any_matrices(x):
+    rows, columns = x.shape[-2:]
+    few = min(rows, columns)
+    for mode, inner in (("reduced", few), ("complete", rows)):
+        q, r = L.qr(x, mode=mode)
+        assert q.shape == (2, rows, inner)
+        close(q @ r, x)
+        close(tp.asarray(adjoint(q.numpy())) @ q, np.stack([np.eye(inner)] * 2))
+        assert not np.tril(r.numpy(), -1).any()
+    thin, whole = L.svd(x, full_matrices=False), L.svd(x)
+    close(tp.asarray(thin.U.numpy() * thin.S.numpy()[:, None, :]) @ thin.Vh, x)
+    assert (whole.U.shape, whole.Vh.shape) == ((2, rows, rows), (2, columns, columns))
+    close(L.svdvals(x), thin.S.numpy())
+    pseudo = L.pinv(x).numpy()
+    np.testing.assert_allclose(x @ pseudo @ x, x, rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(pseudo @ x @ pseudo, pseudo, rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(x @ pseudo, adjoint(x @ pseudo), atol=1e-12)
+    np.testing.assert_allclose(pseudo @ x, adjoint(pseudo @ x), atol=1e-12)
+    assert L.matrix_rank(x).tolist() == [few, few]
+
+
+@pytest.mark.parametrize(
+    "name", ["eig", "eigvals", "eigh", "eigvalsh", "svd", "svdvals", "pinv", "lu"]
+)
+@pytest.mark.parametrize("leading", [(1,) * 30, (1,) * 61 + (2,), (0,) + (1,) * 61])
+def test_stacks_with_many_axes_are_those_of_one_axis(name, leading):
+    function = getattr(tp.linalg, name)
+    stack = np.broadcast_to(np.float32([[2, 1], [1, 3]]), (math.prod(leading), 2, 2))
+    flat, deep = function(stack), function(stack.reshape(*leading, 2, 2))
+    parts = zip(flat, deep, strict=True) if isinstance(flat, tuple) else [(flat, deep)]
+    for one, many in parts:
+        assert many.dtype == one.dtype
+        assert many.shape == (*leading, *one.shape[1:])
+        assert many.numpy().ravel().tolist() == one.numpy().ravel().tolist()
+
+
+def test_ranks():
+    assert L.matrix_rank(np.ones((3, 4))).item() == 1
+    assert L.matrix_rank(np.zeros((3, 4))).item() == 0
+    assert L.matrix_rank(np.diag([4.0, 2.0, 1.0]), rtol=0.4).item() == 2
+    assert L.matrix_rank(np.stack([np.diag([4.0, 1.0])] * 2), rtol=[0.5, 0.1]).tolist() == [1, 2]
+    assert L.matrix_rank(np.zeros((2, 0))).item() == 0
+    close(L.pinv(np.diag([4.0, 1.0]), rtol=0.5), np.diag([0.25, 0]))
+
+
+M = np.array([[1.0, -2.0, 3.0], [-4.0, 5.0, -6.0]])
+MATRIX_NORMS = {
+    "fro": 91**0.5,
+    1: 9.0,
+    -1: 5.0,
+    INF: 15.0,
+    -INF: 6.0,
+}
+VECTOR_NORMS = {2: 91**0.5, 1: 21.0, 0: 6.0, INF: 6.0, -INF: 1.0, 3: 441 ** (1 / 3), -1: 1 / 2.45}
+
+
+def test_norms():
+    for order, expected in MATRIX_NORMS.items():
+        assert L.matrix_norm(M, ord=order).item() == pytest.approx(expected)
+        assert L.matrix_norm(M[None], ord=order, keepdims=True).shape == (1, 1, 1)
+        assert L.norm(M, order, [0, 1]).item() == pytest.approx(expected)
+    for order, expected in VECTOR_NORMS.items():
+        assert L.vector_norm(M, ord=order).item() == pytest.approx(expected)
+        assert L.norm(M, order).item() == pytest.approx(expected)
+    values = L.svdvals(M).numpy()
+    for order, expected in {2: values[0], -2: values[1], "nuc": values.sum()}.items():
+        assert L.matrix_norm(M, ord=order).item() == pytest.approx(expected)
+    assert L.vector_norm(M, axis=0, keepdims=True).shape == (1, 3)
+    assert L.vector_norm(M, axis=(0, 1)).item() == pytest.approx(91**0.5)
+    assert L.vector_norm([3j, 4.0]).dtype is tp.float32
+    assert L.vector_norm([3, 4]).item() == 5
+    assert L.vector_norm(np.full(4, 300.0, np.float16)).item() == 600  # squares overflow there
+    assert tp.asarray(M).norm("euclidean", 1, keepdims=True).shape == (2, 1)
+    assert tp.asarray(M).euclidean_norm().item() == pytest.approx(91**0.5)
+
+
+def test_parts_of_matrices():
+    x = np.arange(12).reshape(3, 4)
+    for offset in range(-4, 6):
+        got = L.diagonal(x, offset=offset)
+        wanted = [int(x[i, i + offset]) for i in range(3) if 0 <= i + offset < 4]
+        assert got.tolist() == wanted
+        assert L.trace(x, offset=offset).item() == sum(wanted)
+    assert L.trace(x, dtype="float64").dtype is tp.float64
+    for lower, upper in ((0, 0), (1, 0), (0, 2), (-1, 0), (0, -1), (-1, -1), (3, 4)):
+        kept = [
+            [
+                int(x[i, j])
+                if (lower < 0 or i - j <= lower) and (upper < 0 or j - i <= upper)
+                else 0
+                for j in range(4)
+            ]
+            for i in range(3)
+        ]
+        assert L.band_part(x, lower, upper).tolist() == kept
+    assert L.outer([1, 2], [3, 4]).tolist() == [[3, 4], [6, 8]]
+    assert L.cross([1, 0, 0], [[0, 1, 0], [0, 0, 1]]).tolist() == [[0, 0, 1], [0, -1, 0]]
+    assert L.cross([[1], [0], [0]], [[0], [1], [0]], axis=-2).tolist() == [[0], [0], [1]]
+
+
+def test_gram_schmidt_of_complex_vectors():
+    given = REGULAR[0] + 1j * REGULAR[0].T
+    basis = L.gram_schmidt(given).numpy()
+    np.testing.assert_allclose(basis @ basis.conj().T, np.eye(3), atol=1e-12)
+    spanned = (given @ basis.conj().T) @ basis
+    np.testing.assert_allclose(spanned, given, atol=1e-12)
+
+
+def test_gram_schmidt_as_tfjs_has_it():
+    basis = L.gram_schmidt(REGULAR[0])
+    close(basis @ tp.matrix_transpose(basis), np.eye(3))
+    np.testing.assert_allclose(np.cross(basis.numpy()[0], REGULAR[0, 0]), 0, atol=1e-12)
+    listed = L.gram_schmidt([[3.0, 0.0], [1.0, 2.0]])
+    assert [vector.tolist() for vector in listed] == [[1, 0], [0, 1]]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: L.det(np.ones((2, 3))), ShapeError, "must be square, got 2 rows and 3"),
+        (lambda: L.svd(np.ones(3)), ShapeError, "must have at least rank 2"),
+        (lambda: L.inv(np.zeros((2, 2))), LinAlgError, "singular"),
+        (lambda: L.solve(np.zeros((2, 2)), [1.0, 2.0]), LinAlgError, "singular"),
+        (lambda: L.cholesky(-np.eye(2)), LinAlgError, "not positive definite"),
+        (
+            lambda: L.solve(np.eye(2), [1.0]),
+            ShapeError,
+            "have 2 rows, but the right-hand sides have 1",
+        ),
+        (lambda: L.qr(np.eye(2), mode="r"), ArgumentError, "mode must be one of 'reduced'"),
+        (lambda: L.pinv(np.eye(2), rtol=[0.1]), ShapeError, "rtol of shape [1] does not"),
+        (lambda: L.matrix_norm(M, ord=3), ArgumentError, "ord must be 'fro', 'nuc', 1"),
+        (lambda: L.matrix_norm([1.0]), ShapeError, "matrix_norm: x must have at least rank 2"),
+        (lambda: L.vector_norm(M, ord="fro"), ArgumentError, "ord must be a real number"),
+        (lambda: L.norm(M, 2, [0, 1]), ArgumentError, "ord of a matrix must be"),
+        (lambda: L.norm(M, 2, [0, 1, 2]), ArgumentError, "axis must name one or two axes"),
+        (lambda: L.matrix_power(M, 2), ShapeError, "matrix_power: the matrices must be square"),
+        (lambda: L.cross([1, 2], [3, 4]), ShapeError, "must have length 3 along axis -1"),
+        (lambda: L.outer(M, [1]), ShapeError, "outer: the operands must be vectors"),
+        (lambda: L.band_part(M, 3, 0), ArgumentError, "num_lower must be at most 2"),
+        (lambda: L.gram_schmidt([[1.0], [2.0]]), ShapeError, "2 vectors of 1 elements cannot"),
+        (
+            lambda: L.gram_schmidt([]),
+            ShapeError,
+            "xs must be vectors of the same length, got none",
+        ),
+    ],
+)
+def test_refusals(call, error, message):
+    with pytest.raises(error) as caught:
+        call()
+    assert message in str(caught.value)
+
+
+def test_the_error_of_linear_algebra_is_also_numpys():
+    assert issubclass(LinAlgError, TensorplugError)
+    assert issubclass(LinAlgError, np.linalg.LinAlgError)
+
+
+def test_signatures_are_the_standards():
+    strict = pytest.importorskip("array_api_strict")
+    for ours, theirs in ((tp.linalg, strict.linalg), (tp.fft, strict.fft)):
+        for name in theirs.__all__:
+            wanted = inspect.signature(getattr(theirs, name)).parameters
+            found = inspect.signature(getattr(ours, name)).parameters
+            for at, (parameter, item) in enumerate(wanted.items()):
+                if item.kind is item.POSITIONAL_ONLY:
+                    continue
+                assert parameter in found, f"{name} lacks {parameter}"
+                assert found[parameter].default == item.default, f"{name}: {parameter}, {at}"
+
+
+# Gradients ----------------------------------------------------------------------------------
+
+
+def symmetric(x):
+    return (x + tp.matrix_transpose(x)) / 2
+
+
+SPREAD = real(2, 3, 3, low=-0.5, high=0.5) + np.diag([2.0, 4.0, 6.0])
+GRADIENTS = {
+    "svd, thin, tall": (lambda x: tuple(L.svd(x, full_matrices=False)), TALL),
+    "svd, thin, wide": (lambda x: tuple(L.svd(x, full_matrices=False)), WIDE),
+    "svd, square": (lambda x: tuple(L.svd(x)), SPREAD),
+    "eigh": (lambda x: tuple(L.eigh(symmetric(x))), SPREAD),
+    "pinv of a rotation": (L.pinv, np.array([[0.0, -1.0], [1.0, 0.0]])),
+    "vector norm": (L.vector_norm, TALL),
+    "vector norm 3": (lambda x: L.vector_norm(x, axis=1, ord=3), TALL),
+    "nuclear norm": (lambda x: L.matrix_norm(x, ord="nuc"), SPREAD),
+    "trace": (lambda x: L.trace(x, offset=-1), TALL),
+    "power": (lambda x: L.matrix_power(x, -3), REGULAR),
+    "band": (lambda x: L.band_part(x, 1, 0) ** 2, TALL),
+    "cross": (lambda x: L.cross(x, [1.0, 2.0, 3.0]) ** 2, TALL),
+    "complex systems": (
+        lambda x: (
+            tp.real(L.solve(tp.complex(x[0], x[1]), tp.complex(x[1], 0.0))),
+            tp.imag(L.inv(tp.complex(x[0], x[1]))),
+        ),
+        REGULAR,
+    ),
+    "complex determinants": (
+        lambda x: (
+            tp.imag(L.det(tp.complex(x[0], x[1]))),
+            tp.imag(L.slogdet(tp.complex(x[0], x[1])).sign),
+            L.slogdet(tp.complex(x[0], x[1])).logabsdet,
+        ),
+        REGULAR,
+    ),
+}
+
+
+@pytest.mark.parametrize("what", list(GRADIENTS))
+def test_gradients_in_first_and_second_order(what):
+    f, x = GRADIENTS[what]
+    check_grads(f, [x], order=2)
+
+
+def test_gradient_of_eigenvalues_of_any_matrix():
+    def f(x):
+        values = L.eigvals(x)
+        return tp.real(values), tp.imag(values)
+
+    check_grads(f, [np.array([[1.0, -2.0, 0.5], [2.0, 1.5, 0.0], [0.3, 0.1, 4.0]])])
+
+
+def test_gradients_at_zero_and_at_equal_values_are_finite():
+    assert tp.grad(L.vector_norm)(np.zeros(3, np.float32)).tolist() == [0, 0, 0]
+    assert tp.grad(lambda x: tp.sum(L.svdvals(x)))(np.eye(2)).tolist() == [[1, 0], [0, 1]]
+    assert tp.grad(lambda x: tp.sum(L.svd(x).S))(np.eye(2)).tolist() == [[1, 0], [0, 1]]
+
+
+@pytest.mark.parametrize(
+    ("f", "x", "message"),
+    [
+        (lambda x: L.svd(x).S, TALL, "use full_matrices=False or svdvals"),
+        (lambda x: L.qr(x, mode="complete").R, TALL, "use mode='reduced'"),
+    ],
+)
+def test_missing_gradients_raise(f, x, message):
+    with pytest.raises(GradientNotFoundError) as caught:
+        tp.grad(lambda x: tp.sum(f(x)))(x)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("order", [1, 2, INF, "fro", "nuc"])
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (2, 0, 0), (0, 2, 2)])
+def test_norms_of_empty_matrices_are_0(shape, order):
+    got = L.matrix_norm(np.zeros(shape), ord=order)
+    assert got.dtype is tp.float64
+    np.testing.assert_array_equal(got.numpy(), np.zeros(shape[:-2]))
+    kept = L.matrix_norm(np.zeros(shape), ord=order, keepdims=True)
+    np.testing.assert_array_equal(kept.numpy(), np.zeros((*shape[:-2], 1, 1)))
+
+
+def test_norms_of_empty_vectors_are_0_unless_they_are_minima():
+    for order in (0.5, 1, 2, 3, INF):
+        got = L.vector_norm(np.zeros((2, 0)), axis=1, ord=order)
+        np.testing.assert_array_equal(got.numpy(), [0, 0])
+    with pytest.raises(ShapeError, match="must not be empty"):
+        L.vector_norm(np.zeros((2, 0)), axis=1, ord=-INF)
+    with pytest.raises(ShapeError, match="must not be empty"):
+        L.matrix_norm(np.zeros((0, 3)), ord=-2)

@@ -1,0 +1,182 @@
+"""Convolutions in groups of channels: those of a filter that is 0 between groups."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.core.ops.nn.test_convolution import (
+    SIZES,
+    channels_first_pad,
+    channels_last_pad,
+    convolved,
+    first,
+    numbers,
+    same,
+    windowed,
+)
+
+import tensorplug as tp
+from tensorplug.errors import ArgumentError, DTypeError, ShapeError
+from tensorplug.testing import check_grads
+
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
+
+CONVOLUTIONS = {1: tp.nn.conv1d, 2: tp.nn.conv2d, 3: tp.nn.conv3d}
+FORMATS = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
+CHANNELS = 6
+
+
+def dense(taps: np.ndarray, groups: int) -> np.ndarray:
+    """Return the filter of all channels."""
+    own, out = taps.shape[-2], taps.shape[-1] // groups
+    full = np.zeros((*taps.shape[:-2], own * groups, out * groups), taps.dtype)
+    for group in range(groups):
+        columns = slice(group * out, (group + 1) * out)
+        full[..., group * own : (group + 1) * own, columns] = taps[..., columns]
+    return full
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+@pytest.mark.parametrize("groups", [1, 2, 3, CHANNELS])
+@pytest.mark.parametrize("multiple", [1, 2])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"strides": 2, "pad": "same", "dilations": 2}, {"strides": 2, "pad": 1}],
+    ids=str,
+)
+def test_values(rank: int, groups: int, multiple: int, options: dict[str, Any]) -> None:
+    sizes, taps = SIZES[rank]
+    x = numbers(2, *sizes, CHANNELS)
+    weights = numbers(*taps, CHANNELS // groups, multiple * groups, salt=1)
+    expected = convolved(x, dense(weights, groups), **options)
+    pad, rest = options.get("pad", "valid"), {**windowed(rank, options), "groups": groups}
+    convolve = CONVOLUTIONS[rank]
+    same(convolve(x, weights, pad=channels_last_pad(pad), **rest), expected)
+    same(convolve(x[1], weights, pad=channels_last_pad(pad), **rest), expected[1])
+    given = {"pad": channels_first_pad(pad), "data_format": FORMATS[rank], **rest}
+    same(convolve(first(x), weights, **given), first(expected))
+    same(
+        tp.compile(partial(convolve, **given))(*map(tp.asarray, (first(x), weights))),
+        first(expected),
+    )
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float64"])
+@pytest.mark.parametrize("groups", [2, 4])
+def test_dtypes(groups: int, dtype: str) -> None:
+    x, weights = numbers(1, 5, 5, 4), numbers(2, 2, 4 // groups, 4, salt=1)
+    expected = convolved(x, dense(weights, groups))
+    found = tp.nn.conv2d(x.astype(dtype), weights.astype(dtype), groups=groups)
+    assert (found.dtype.name, found.shape) == (dtype, expected.shape)
+    np.testing.assert_array_equal(found.numpy(), expected.astype(dtype))
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+@pytest.mark.parametrize("groups", [2, 4])
+def test_derivatives(rank: int, groups: int) -> None:
+    sizes, taps = {1: ((4,), (2,)), 2: ((3, 3), (2, 2)), 3: ((2, 3, 2), (1, 2, 2))}[rank]
+    x = numbers(1, *sizes, 4).astype("f8")
+    weights = numbers(*taps, 4 // groups, 4, salt=1).astype("f8")
+    convolve = partial(CONVOLUTIONS[rank], pad="same", groups=groups)
+    check_grads(lambda x, w: convolve(x, w) ** 2, [x, weights], order=2, directions=1, rtol=1e-5)
+
+
+def test_groups_of_one_channel_are_one_kernel() -> None:
+    x, weights = numbers(2, 5, 5, 4), numbers(3, 3, 1, 8, salt=1)
+    with tp.profile() as profile:
+        tp.nn.conv2d(x, weights, groups=4)
+    names = [kernel.name for kernel in profile.kernels]
+    assert "DepthwiseConv2dNative" in names
+    assert "Conv2D" not in names
+
+
+MIXES: list[dict[str, Any]] = [
+    {},
+    {"pad": "same"},
+    {"pad": 0, "dilations": (1, 1)},
+    {"strides": (1, 1), "pad": [(0, 0)] * 4},
+]
+WINDOWS: list[dict[str, Any]] = [
+    {"strides": 2},
+    {"pad": 1},
+    {"pad": ((0, 0), (0, 1), (0, 0), (0, 0))},
+    {"pad": 0, "dim_rounding_mode": "ceil"},
+]
+
+
+@pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("options", MIXES + WINDOWS, ids=str)
+def test_one_tap_is_one_product(options: dict[str, Any], dtype: str, data_format: str) -> None:
+    x, weights = numbers(2, 4, 5, 6).astype(dtype), numbers(1, 1, 2, 9, salt=1).astype(dtype)
+    padding = {"pad": 0, "same": 0}.get(str(options.get("pad", 0)), options.get("pad", 0))
+    pairs = (
+        padding if isinstance(padding, list | tuple) else [(0, 0), *[(padding,) * 2] * 2, (0, 0)]
+    )
+    step = options.get("strides", 1)
+    step = step if isinstance(step, int) else step[0]
+    padded = np.pad(x.astype("f8"), pairs)[:, ::step, ::step]
+    expected = padded @ dense(weights.astype("f8"), 3)[0, 0]
+    given = dict(options)
+    if data_format == "NCHW":
+        x, expected = np.moveaxis(x, -1, 1), np.moveaxis(expected, -1, 1)
+        if isinstance(given.get("pad"), list | tuple):
+            given["pad"] = [given["pad"][axis] for axis in (0, 3, 1, 2)]
+    with tp.profile() as profile:
+        found = tp.nn.conv2d(x, weights, groups=3, data_format=data_format, **given)
+    names = [kernel.name for kernel in profile.kernels]
+    assert names.count("BatchMatMul") == (options in MIXES)
+    assert ("Conv2D" in names) == (options in WINDOWS)
+    assert (found.dtype.name, found.shape) == (dtype, expected.shape)
+    close = {"float16": 1e-3, "float32": 1e-6, "float64": 1e-14}[dtype]
+    np.testing.assert_allclose(found.numpy(), expected, rtol=close, atol=close)
+
+
+def test_derivatives_of_one_tap() -> None:
+    x, weights = numbers(2, 3, 2, 4).astype("f8"), numbers(1, 1, 2, 6, salt=1).astype("f8")
+    convolve = partial(tp.nn.conv2d, groups=2)
+    check_grads(lambda x, w: convolve(x, w) ** 2, [x, weights], order=2, directions=1, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"strides": 0}, {"pad": -1}, {"pad": "all"}, {"dilations": 0}, {"data_format": "HWC"},
+     {"dim_rounding_mode": "up"}, {"strides": (1, 1, 1)}],
+    ids=str,
+)  # fmt: skip
+def test_one_tap_with_wrong_attributes(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ArgumentError):
+        tp.nn.conv2d(X, np.ones((1, 1, 2, 6), np.float32), groups=3, **wrong)
+
+
+def test_one_tap_of_integers_is_refused() -> None:
+    with pytest.raises(DTypeError):
+        tp.nn.conv2d(X.astype(np.int32), np.ones((1, 1, 2, 6), np.int32), groups=3)
+
+
+X = np.ones((1, 5, 5, 6), np.float32)
+
+
+@pytest.mark.parametrize(
+    ("shape", "groups", "error", "message"),
+    [
+        ((3, 3, 3, 4), 0, ArgumentError, "conv2d: groups must be at least 1, got 0"),
+        ((3, 3, 3, 4), 2.0, ArgumentError, "conv2d: groups must be an integer, got 2.0"),
+        ((3, 3, 3, 4), True, ArgumentError, "conv2d: groups must be an integer, got True"),
+        ((3, 3, 2, 4), 4, ShapeError, r"for 4 groups of the 6 channels of x, the filter must be"),
+        ((3, 3, 6, 4), 2, ShapeError, r"a multiple of 2\], got float32\[3,3,6,4\]"),
+        ((3, 3, 3, 5), 2, ShapeError, r"a multiple of 2\], got float32\[3,3,3,5\]"),
+        ((3, 3, 3), 2, ShapeError, "rank 4"),
+        ((3, 3, 2, 9), 1, ShapeError, "the filter has 2; x is in NHWC order; .* with groups=3"),
+        ((3, 3, 4, 4), 1, ShapeError, "but the filter has 4; x is in NHWC order$"),
+        ((3, 3, 2, 4), 1, ShapeError, "order$"),  # 3 does not divide 4
+    ],
+)
+def test_refused(
+    shape: tuple[int, ...], groups: Any, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        tp.nn.conv2d(X, np.ones(shape, np.float32), groups=groups)
