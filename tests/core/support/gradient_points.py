@@ -19,7 +19,6 @@ from tensorplug.plugins import catalogue
 from tensorplug_conformance.corpus import Corpus
 from tensorplug_conformance.denominator import Row, cases_of, entries
 
-
 RULES: dict[tuple[str, str], GradientEntry] = {
     entry.key: entry
     for table in catalogue.rules()
