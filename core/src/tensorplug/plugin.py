@@ -67,15 +67,6 @@ from tensorplug.contract.dtypes import DType, Scalar
 from tensorplug.contract.entries import DecompositionEntry, KernelEntry
 from tensorplug.contract.expressions import Expression
 from tensorplug.contract.families import modules_of, tables_of
-from tensorplug.contract.groups import (
-    Group,
-    GroupInput,
-    GroupOutput,
-    Reduction,
-    lift_constants,
-)
-from tensorplug.contract.rule_entries import BatchingEntry, GradientEntry, TangentEntry
-from tensorplug.contract.rules import BatchingTable, GradientTable, RuleTable, TangentTable
 from tensorplug.contract.shapes import Shape
 from tensorplug.contract.spec import (
     REQUIRED,
@@ -86,13 +77,11 @@ from tensorplug.contract.spec import (
     TensorType,
 )
 from tensorplug.contract.specs import Specs
-from tensorplug.contract.tables import DecompositionTable, KernelTable
 from tensorplug.contract.windows import Window, Windows
 from tensorplug.dispatch import host_values
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch, dispatch_multiple
 from tensorplug.dispatch.locks import Lock
 from tensorplug.dispatch.tensor import Tensor
-from tensorplug.engine.build_notice import BuildNotice
 from tensorplug.engine.notices import warn
 from tensorplug.errors import *
 from tensorplug.memory.live_objects import live_objects
@@ -102,8 +91,19 @@ from tensorplug.tensors import compiled_state, tree
 from tensorplug.tensors.importing import tensor_from_buffer
 
 if TYPE_CHECKING:
+    from tensorplug.contract.groups import (
+        Group,
+        GroupInput,
+        GroupOutput,
+        Reduction,
+        lift_constants,
+    )
     from tensorplug.contract.hooks import hookimpl
+    from tensorplug.contract.rule_entries import BatchingEntry, GradientEntry, TangentEntry
+    from tensorplug.contract.rules import BatchingTable, GradientTable, RuleTable, TangentTable
+    from tensorplug.contract.tables import DecompositionTable, KernelTable
     from tensorplug.engine import child_processes, disk_cache
+    from tensorplug.engine.build_notice import BuildNotice
 
 __all__ = [
     "REQUIRED",
@@ -199,9 +199,24 @@ specs = Specs(_specs)
 
 # Loaded when first asked for, from these modules: `tensorplug.library` needs none of them.
 _LATE: Final = {
+    "BatchingEntry": "contract.rule_entries",
+    "BatchingTable": "contract.rules",
+    "BuildNotice": "engine.build_notice",
+    "DecompositionTable": "contract.tables",
+    "GradientEntry": "contract.rule_entries",
+    "GradientTable": "contract.rules",
+    "Group": "contract.groups",
+    "GroupInput": "contract.groups",
+    "GroupOutput": "contract.groups",
+    "KernelTable": "contract.tables",
+    "Reduction": "contract.groups",
+    "RuleTable": "contract.rules",
+    "TangentEntry": "contract.rule_entries",
+    "TangentTable": "contract.rules",
     "child_processes": "engine",
     "disk_cache": "engine",
     "hookimpl": "contract.hooks",
+    "lift_constants": "contract.groups",
 }
 
 
