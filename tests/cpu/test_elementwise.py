@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 
+from tensorplug.ops import arithmetic, casting
 from tensorplug.ops import elementwise as ops
 from tensorplug.plugin import dtypes as dt
 
@@ -57,12 +58,12 @@ UNARY = [  # spec, definition, ulp
 @pytest.mark.parametrize(
     ("spec", "a", "b", "expected"),
     [
-        (ops.FLOOR_DIV, 1.5, -INF, -1.0),  # the floor of the exact quotient
-        (ops.FLOOR_DIV, -1.5, INF, -1.0),
-        (ops.FLOOR_DIV, 0.0, -INF, -0.0),
-        (ops.MOD, 1.5, -INF, -INF),
-        (ops.MOD, -1.5, INF, INF),
-        (ops.MOD, -1.5, -INF, -1.5),
+        (arithmetic.FLOOR_DIV, 1.5, -INF, -1.0),  # the floor of the exact quotient
+        (arithmetic.FLOOR_DIV, -1.5, INF, -1.0),
+        (arithmetic.FLOOR_DIV, 0.0, -INF, -0.0),
+        (arithmetic.MOD, 1.5, -INF, -INF),
+        (arithmetic.MOD, -1.5, INF, INF),
+        (arithmetic.MOD, -1.5, -INF, -1.5),
     ],
 )
 def test_numbers_divided_by_infinities_of_the_other_sign(call, near, spec, a, b, expected, dtype):
@@ -133,8 +134,13 @@ def extremes(dtype):
 def test_pow_of_floats(call, near, dtype, exponent):
     values = np.array([0.25, 1.0, 2.5, 9.0, INF, NAN], dtype)
     expected = [[x**y for y in exponent] for x in map(float, values)]
-    near(call(ops.POW, values[:, None], np.array(exponent, dtype)), expected, dtype, ulp=1)
-    by_scalar = call(ops.POW, values, np.array(exponent[0], dtype))
+    near(
+        call(arithmetic.POW, values[:, None], np.array(exponent, dtype)),
+        expected,
+        dtype,
+        ulp=1,
+    )
+    by_scalar = call(arithmetic.POW, values, np.array(exponent[0], dtype))
     near(by_scalar, [x ** exponent[0] for x in map(float, values)], dtype, ulp=1)
 
 
@@ -142,12 +148,12 @@ def test_pow_of_floats(call, near, dtype, exponent):
 @pytest.mark.parametrize(
     ("spec", "function"),
     [
-        (ops.ADD, lambda a, b: a + b),
-        (ops.SUB, lambda a, b: a - b),
-        (ops.MULTIPLY, lambda a, b: a * b),
-        (ops.REAL_DIV, lambda a, b: a / b),
-        (ops.POW, lambda a, b: a**b),
-        (ops.SQUARED_DIFFERENCE, lambda a, b: (a - b) ** 2),
+        (arithmetic.ADD, lambda a, b: a + b),
+        (arithmetic.SUB, lambda a, b: a - b),
+        (arithmetic.MULTIPLY, lambda a, b: a * b),
+        (arithmetic.REAL_DIV, lambda a, b: a / b),
+        (arithmetic.POW, lambda a, b: a**b),
+        (arithmetic.SQUARED_DIFFERENCE, lambda a, b: (a - b) ** 2),
     ],
     ids=named,
 )
@@ -199,7 +205,7 @@ def test_cast(call, near, source, target):
             if np.dtype(target).kind in "iub"
             else np.array(expected, "float64" if np.dtype(target).kind == "f" else "complex128")
         )
-    near(call(ops.CAST, x, dtype=target), table.reshape(x.shape), target)
+    near(call(casting.CAST, x, dtype=target), table.reshape(x.shape), target)
 
 
 @pytest.mark.parametrize(
@@ -218,4 +224,4 @@ def test_cast(call, near, source, target):
     ],
 )
 def test_cast_by_hand(call, near, value, target, expected):
-    near(call(ops.CAST, np.array(value), dtype=target), np.array(expected, target), target)
+    near(call(casting.CAST, np.array(value), dtype=target), np.array(expected, target), target)

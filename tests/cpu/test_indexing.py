@@ -7,6 +7,7 @@ import pytest
 
 from tensorplug.errors import ArgumentError
 from tensorplug.ops.indexing import indexing as ops
+from tensorplug.ops.indexing import writing
 from tensorplug.plugin import dtypes as dt
 
 INTEGERS = sorted(dtype.name for dtype in dt.INTEGER)
@@ -54,7 +55,7 @@ def test_scatter_out_of_range(call, index, axis, length):
     with pytest.raises(
         ArgumentError, match=f"index {outside} is out of range for axis {axis} of length {length}"
     ):
-        call(ops.SCATTER_ND, np.array([index]), np.ones(1, "float32"), shape=(2, 3))
+        call(writing.SCATTER_ND, np.array([index]), np.ones(1, "float32"), shape=(2, 3))
 
 
 @pytest.mark.parametrize("dtype", INTEGERS)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tensorplug.errors import ArgumentError, DTypeError
+from tensorplug.ops import extents, joining
 from tensorplug.ops import movement as ops
 
 
@@ -25,7 +26,7 @@ def same(actual, expected):
         (ops.RESHAPE, {"shape": (6,)}),
         (ops.TRANSPOSE, {"perm": (1, 0)}),
         (ops.BROADCAST_TO, {"shape": (4, 2, 3)}),
-        (ops.SLICE, {"begin": (0, 1), "size": (2, 1)}),
+        (extents.SLICE, {"begin": (0, 1), "size": (2, 1)}),
     ],
     ids=named,
 )
@@ -47,7 +48,7 @@ def test_views_share_the_memory(context, spec, attributes):
 )
 def test_pad_refuses_a_constant_that_does_not_fit(call, dtype, constant, error):
     with pytest.raises(error, match=dtype):
-        call(ops.PAD_V2, np.ones(2, dtype), paddings=((1, 1),), constant_value=constant)
+        call(extents.PAD_V2, np.ones(2, dtype), paddings=((1, 1),), constant_value=constant)
 
 
 LARGE = np.arange(3 * 811 * 257, dtype=np.int64).reshape(3, 811, 257)  # 5 MB
@@ -59,8 +60,8 @@ def test_large_results(call):
     expected = np.full((4, 813, 261), -7)
     expected[:3, 2:, 1:258] = LARGE
     for _ in range(2):  # the second time into memory that holds something
-        same(call(ops.PAD_V2, LARGE, paddings=paddings, constant_value=-7), expected)
-        both = call(ops.CONCAT, [LARGE, LARGE[:, :5]], axis=1)
+        same(call(extents.PAD_V2, LARGE, paddings=paddings, constant_value=-7), expected)
+        both = call(joining.CONCAT, [LARGE, LARGE[:, :5]], axis=1)
         same(both, np.append(LARGE, LARGE[:, :5], axis=1))
-        pair = call(ops.PACK, [LARGE, -LARGE], axis=1)
+        pair = call(joining.PACK, [LARGE, -LARGE], axis=1)
         same(pair, np.array([LARGE, -LARGE]).swapaxes(0, 1))

@@ -8,10 +8,12 @@ import pytest
 from tensorplug.contract import dtypes as dt
 from tensorplug.ops import (
     accumulation,
+    arithmetic,
+    casting,
     complexes,
     elementwise,
+    extents,
     matrix_products,
-    movement,
     powers,
     reduction,
 )
@@ -35,7 +37,7 @@ def test_doubles_where_the_device_has_them(call, context):
     if dt.complex128 not in context.device.backend.dtypes:
         pytest.skip("the device has no double")
     x, y = numbers(5).astype(np.complex128), numbers(5, seed=1).astype(np.complex128)
-    np.testing.assert_allclose(call(elementwise.REAL_DIV, x, y), x / y, rtol=1e-15)
+    np.testing.assert_allclose(call(arithmetic.REAL_DIV, x, y), x / y, rtol=1e-15)
     np.testing.assert_allclose(call(elementwise.EXP, x), np.exp(x), rtol=1e-15)
 
 
@@ -43,7 +45,7 @@ def test_doubles_where_the_device_has_them(call, context):
 def test_quotients_neither_overflow_nor_vanish_on_the_way(call, size):
     x, y = (numbers(9, seed=seed) * np.float32(size) for seed in (0, 1))
     wanted = (x.astype(np.complex128) / y.astype(np.complex128)).astype(np.complex64)
-    close(call(elementwise.REAL_DIV, x, y), wanted)
+    close(call(arithmetic.REAL_DIV, x, y), wanted)
     moduli = call(complexes.COMPLEX_ABS, x)
     np.testing.assert_allclose(moduli, np.abs(x.astype(np.complex128)), rtol=4e-7)
 
@@ -52,7 +54,7 @@ def test_quotients_of_infinities_and_zeros(call):
     infinite, one = complex(np.inf, np.nan), 1 + 1j
     x = np.array([infinite, one, one, 0], np.complex64)
     y = np.array([one, infinite, 0, 0], np.complex64)
-    first, second, third, fourth = call(elementwise.REAL_DIV, x, y)
+    first, second, third, fourth = call(arithmetic.REAL_DIV, x, y)
     assert np.isinf(first)
     assert second == 0
     assert np.isinf(third)
@@ -79,13 +81,13 @@ def test_small_whole_powers_are_products(call):
     for power in (-3, 0, 2, 5):
         wanted = x.astype(np.complex128) ** power
         np.testing.assert_allclose(
-            call(elementwise.POW, x, np.full(7, power, np.complex64)), wanted, rtol=2e-6
+            call(arithmetic.POW, x, np.full(7, power, np.complex64)), wanted, rtol=2e-6
         )
 
 
 def test_whole_powers_keep_the_sign_of_a_zero_which_chooses_a_root(call):
     x = np.array([-1.25 + 0j, complex(-1.25, -0.0), 0.5 + 0j, 2j])
-    found = call(elementwise.POW, x, np.full(4, 2.0 + 0j))
+    found = call(arithmetic.POW, x, np.full(4, 2.0 + 0j))
     np.testing.assert_array_equal(found, x * x)
     np.testing.assert_array_equal(np.signbit(found.imag), np.signbit((x * x).imag))
 
@@ -93,14 +95,14 @@ def test_whole_powers_keep_the_sign_of_a_zero_which_chooses_a_root(call):
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", "float32", "complex64"])
 def test_casts_there_and_back(call, dtype):
     x = np.array([0, 1, 1, 0, 1], dtype)
-    widened = call(elementwise.CAST, x, dtype=dt.complex64)
+    widened = call(casting.CAST, x, dtype=dt.complex64)
     assert widened.dtype == np.complex64
-    np.testing.assert_array_equal(call(elementwise.CAST, widened, dtype=dt.of(dtype)), x)
+    np.testing.assert_array_equal(call(casting.CAST, widened, dtype=dt.of(dtype)), x)
 
 
 def test_imaginary_numbers_are_true(call):
     x = np.array([1j, 0, complex(0, np.nan)], np.complex64)
-    assert call(elementwise.CAST, x, dtype=dt.bool_).tolist() == [True, False, True]
+    assert call(casting.CAST, x, dtype=dt.bool_).tolist() == [True, False, True]
 
 
 def test_products_of_many(call):
@@ -134,7 +136,7 @@ def test_products_of_matrices(call, sizes, turns):
 
 def test_views_are_read_where_they_start(call, context):
     x = numbers(6, 3)
-    part = call(movement.SLICE, x, begin=(2, 0), size=(3, 3))  # a view: it shares the memory
+    part = call(extents.SLICE, x, begin=(2, 0), size=(3, 3))  # a view: it shares the memory
     np.testing.assert_array_equal(part, x[2:5])
     backend = context.device.backend
     view = backend.from_host(x).view((3, 3), 6)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tensorplug.ops.nn import fused
+from tensorplug.ops.nn.convolution import argmax_pooling, correlation, depthwise, pooling, volumes
 from tensorplug.ops.nn.convolution import convolution as conv
-from tensorplug.ops.nn.convolution import correlation, depthwise, pooling, volumes
 from tensorplug_opencl.kernels import convolution as kernels
 from tensorplug_opencl.products import tiled_products
 from tensorplug_opencl.windows import direct, direct_filters, implicit, patched
@@ -236,7 +236,7 @@ def test_the_place_of_the_largest(call, near, core_context, dtype):
     skip_if_missing(core_context, dtype)
     x = np.random.default_rng(15).integers(0, 9, (2, 5, 6, 11)).astype(dtype)
     found = call(
-        pooling.MAX_POOL_WITH_ARGMAX,
+        argmax_pooling.MAX_POOL_WITH_ARGMAX,
         x,
         filter_size=2,
         strides=(2, 1),

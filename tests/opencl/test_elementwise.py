@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 
 from tensorplug.contract import dtypes as dt
-from tensorplug.ops import comparison, powers, rounding, trigonometry
+from tensorplug.ops import (
+    arithmetic,
+    casting,
+    choosing,
+    comparison,
+    powers,
+    rounding,
+    trigonometry,
+)
 from tensorplug.ops import elementwise as ops
 from tensorplug.ops.nn import activation, sigmoid_linear
 
@@ -133,17 +141,17 @@ def float_floor_div(a, b):
 
 
 BINARY = [
-    (ops.ADD, np.add, 0),
-    (ops.SUB, np.subtract, 0),
-    (ops.MULTIPLY, np.multiply, 0),
-    (ops.REAL_DIV, np.divide, 2.5),
-    (ops.SQUARED_DIFFERENCE, lambda a, b: (a - b) ** 2, 2.5),
-    (ops.POW, np.power, 16),
-    (ops.MOD, float_mod, 0.5),
-    (ops.FLOOR_DIV, float_floor_div, 0),
-    (ops.MAXIMUM, np.maximum, 0),
-    (ops.MINIMUM, np.minimum, 0),
-    (ops.DIV_NO_NAN, lambda a, b: np.where(b == 0, 0, a / b), 2.5),
+    (arithmetic.ADD, np.add, 0),
+    (arithmetic.SUB, np.subtract, 0),
+    (arithmetic.MULTIPLY, np.multiply, 0),
+    (arithmetic.REAL_DIV, np.divide, 2.5),
+    (arithmetic.SQUARED_DIFFERENCE, lambda a, b: (a - b) ** 2, 2.5),
+    (arithmetic.POW, np.power, 16),
+    (arithmetic.MOD, float_mod, 0.5),
+    (arithmetic.FLOOR_DIV, float_floor_div, 0),
+    (arithmetic.MAXIMUM, np.maximum, 0),
+    (arithmetic.MINIMUM, np.minimum, 0),
+    (arithmetic.DIV_NO_NAN, lambda a, b: np.where(b == 0, 0, a / b), 2.5),
     (rounding.COPY_SIGN, np.copysign, 0),
     (powers.HYPOT, np.hypot, 4),
     (trigonometry.ATAN2, np.arctan2, 6),
@@ -169,14 +177,14 @@ def power(a, b):
 
 
 EXACT = [
-    (ops.ADD, lambda a, b: a + b),
-    (ops.SUB, lambda a, b: a - b),
-    (ops.MULTIPLY, lambda a, b: a * b),
-    (ops.SQUARED_DIFFERENCE, lambda a, b: (a - b) ** 2),
-    (ops.FLOOR_DIV, lambda a, b: a // b if b else 0),
-    (ops.MOD, lambda a, b: a % b if b else 0),
-    (ops.MAXIMUM, max),
-    (ops.MINIMUM, min),
+    (arithmetic.ADD, lambda a, b: a + b),
+    (arithmetic.SUB, lambda a, b: a - b),
+    (arithmetic.MULTIPLY, lambda a, b: a * b),
+    (arithmetic.SQUARED_DIFFERENCE, lambda a, b: (a - b) ** 2),
+    (arithmetic.FLOOR_DIV, lambda a, b: a // b if b else 0),
+    (arithmetic.MOD, lambda a, b: a % b if b else 0),
+    (arithmetic.MAXIMUM, max),
+    (arithmetic.MINIMUM, min),
     (ops.NEG, lambda a: -a),
     (ops.ABS, abs),
     (ops.SQUARE, lambda a: a * a),
@@ -204,7 +212,7 @@ def test_integer_power(call, near, dtype):
     exponents = np.array([0, 1, 2, 3, 7, 64] + ([-1, -2] if np.iinfo(dtype).min else []), dtype)
     a, b = (grid.ravel() for grid in np.meshgrid(integers(dtype), exponents))
     expected = [power(int(x), int(y)) for x, y in zip(a, b, strict=True)]
-    near(call(ops.POW, a, b), wrapped(expected, dtype), dtype)
+    near(call(arithmetic.POW, a, b), wrapped(expected, dtype), dtype)
 
 
 COMPARISONS = [
@@ -270,7 +278,7 @@ CASTS = [  # from, values, to, expected
 
 @pytest.mark.parametrize(("source", "values", "target", "expected"), CASTS)
 def test_cast(call, source, values, target, expected):
-    found = call(ops.CAST, np.array(values, source), dtype=target)
+    found = call(casting.CAST, np.array(values, source), dtype=target)
     assert found.dtype == target
     assert found.tolist() == np.array(expected, target).tolist()
 
@@ -292,8 +300,8 @@ SHAPES = [
 def test_broadcasting(call, near, left, right):
     rng = np.random.default_rng(5)
     a, b = rng.integers(-99, 99, left), rng.integers(-99, 99, right)
-    near(call(ops.SUB, a, b), a - b, "int64")
-    near(call(ops.SUB, b, a), b - a, "int64")
+    near(call(arithmetic.SUB, a, b), a - b, "int64")
+    near(call(arithmetic.SUB, b, a), b - a, "int64")
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "float32", "float64"])
@@ -301,7 +309,7 @@ def test_select_broadcasts_three_ways(call, near, dtype):
     rng = np.random.default_rng(6)
     condition = rng.integers(0, 2, (4, 1)).astype(bool)
     t, e = rng.integers(0, 2, (3, 1, 5)).astype(dtype), rng.integers(0, 2, 5).astype(dtype)
-    near(call(ops.SELECT, condition, t, e), np.where(condition, t, e), dtype)
+    near(call(choosing.SELECT, condition, t, e), np.where(condition, t, e), dtype)
 
 
 @pytest.mark.parametrize("dtype", FLOATS)

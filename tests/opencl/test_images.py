@@ -8,7 +8,7 @@ import pytest
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import TensorType
 from tensorplug.ops.image import cropping, resizing, warping
-from tensorplug.ops.nn.convolution import pooling
+from tensorplug.ops.nn.convolution import argmax_pooling, pooling
 from tensorplug_opencl.kernels import images
 from tensorplug_opencl.kernels import resizing as resizing_kernels
 
@@ -122,12 +122,12 @@ def test_places_of_the_largest(call, dtype):
     if dtype == "float32":
         x[1, 2, 3] = np.nan
     options = {"filter_size": 2, "strides": 2, "pad": ((0, 0), (2, 0), (0, 0), (0, 0))}
-    largest, places = call(pooling.MAX_POOL_WITH_ARGMAX, x, **options)
+    largest, places = call(argmax_pooling.MAX_POOL_WITH_ARGMAX, x, **options)
     assert places[0, :, :, 0].tolist() == [[-1, -1], [5, 2], [8, 14]]
     lowest = -np.inf if dtype == "float32" else 0
     np.testing.assert_array_equal(largest[0, :, :, 0], [[lowest] * 2, [9, 0], [0, 9]])
     options["include_batch_in_index"] = True
-    _, places = call(pooling.MAX_POOL_WITH_ARGMAX, x, **options)
+    _, places = call(argmax_pooling.MAX_POOL_WITH_ARGMAX, x, **options)
     last = 16 + (11 if dtype == "float32" else 10)
     assert places[1, :, :, 0].tolist() == [[-1, -1], [16, 18], [24, last]]
 

@@ -10,7 +10,7 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import TensorType
 from tensorplug.dispatch.context import use_context
 from tensorplug.errors import KernelRefusedError
-from tensorplug.ops import arrangement, creation, diagonals, movement
+from tensorplug.ops import arrangement, creation, diagonals, joining, movement
 from tensorplug.ops.indexing import setting, slicing
 from tensorplug_opencl.codegen.layouts import row_major
 from tensorplug_opencl.movement import moving
@@ -127,7 +127,7 @@ def sliced(x, *key):
         lambda x: movement.permute_dims(x[:, None, :], (1, 0, 2)),
         lambda x: arrangement.flip(x[2:3], axis=0),
         lambda x: arrangement.tile(x, (1, 1)),
-        lambda x: movement.stack([x]),
+        lambda x: joining.stack([x]),
     ],
 )
 def test_contiguous_parts_are_views(context, take):
@@ -163,8 +163,8 @@ def test_kernels_take_views(context):
             "split": (slicing.split(x, 2, axis=2)[1], part[:, :, 4:]),
             "unstack": (slicing.unstack(x, axis=2)[7], part[:, :, 7]),
             "steps": (x[:, ::-2, 1::3], part[:, ::-2, 1::3]),
-            "concat": (movement.concat([x, x], axis=1), np.concatenate([part, part], 1)),
-            "stack": (movement.stack([x, x], axis=2), np.stack([part, part], 2)),
+            "concat": (joining.concat([x, x], axis=1), np.concatenate([part, part], 1)),
+            "stack": (joining.stack([x, x], axis=2), np.stack([part, part], 2)),
             "triangle": (diagonals.tril(x, k=-1), np.tril(part, -1)),
             "diag": (diagonals.diag(x[0, 0]), np.diag(part[0, 0])),
         }

@@ -10,7 +10,7 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import TensorType
 from tensorplug.dispatch.calls import dispatch
 from tensorplug.dispatch.context import use_context
-from tensorplug.ops import creation, movement
+from tensorplug.ops import creation, extents, movement
 from tensorplug.ops.random import box_muller
 from tensorplug.ops.random import random as ops
 from tensorplug.testing import isolated_engine
@@ -92,7 +92,7 @@ def test_wide_indices(call, near, monkeypatch):
 def test_a_key_may_be_a_view(context):
     rows = np.arange(12, dtype=np.uint32).reshape(3, 4)
     with use_context(context):
-        row = movement.reshape(movement.slice(creation.asarray(rows), (1, 0), (1, 4)), (4,))
+        row = movement.reshape(extents.slice(creation.asarray(rows), (1, 0), (1, 4)), (4,))
         found = dispatch(ops.RANDOM_BITS, row, shape=(9,))
     np.testing.assert_array_equal(found.numpy(), oracle.bits(rows[1], shape=(9,)))
 

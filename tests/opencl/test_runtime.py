@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tensorplug.dispatch.context import use_context
-from tensorplug.ops import creation, elementwise, reduction
+from tensorplug.ops import arithmetic, creation, reduction
 from tensorplug_opencl.programs import program
 
 ADD_CONSTANT = """
@@ -112,7 +112,7 @@ def test_threads_share_one_plan(context, size, times):
         with use_context(context):
             x = creation.asarray(np.full(size, number, np.float32))
             for _ in range(times):
-                product = elementwise.multiply(elementwise.add(x, x), x)
+                product = arithmetic.multiply(arithmetic.add(x, x), x)
                 found = reduction.sum(product).numpy()
                 if found != 2 * number * number * size:
                     wrong.append((number, found))

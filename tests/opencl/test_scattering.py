@@ -10,7 +10,7 @@ from tensorplug.contract.spec import TensorType
 from tensorplug.dispatch.context import use_context
 from tensorplug.errors import SettingsError
 from tensorplug.ops import creation
-from tensorplug.ops.indexing import indexing
+from tensorplug.ops.indexing import indexing, writing
 from tensorplug.ops.indexing import scattering as combining
 from tensorplug_opencl.kernels import indexing as gathering
 from tensorplug_opencl.kernels import replacing, scattering
@@ -44,16 +44,16 @@ def test_both_ways_add_the_same(call, near, way, dtype):
     updates = rng.integers(0, 50, (count, 3)).astype(dtype)
     expected = np.zeros((5, 3), dtype)
     np.add.at(expected, indices[:, 0], updates)
-    near(call(indexing.SCATTER_ND, indices, updates, shape=(5, 3)), expected, dtype)
+    near(call(writing.SCATTER_ND, indices, updates, shape=(5, 3)), expected, dtype)
 
 
 def test_in_order_there_are_no_atomics(call, monkeypatch):
     seen = launched(monkeypatch)
     monkeypatch.setenv(scattering.SETTING, "1")
-    call(indexing.SCATTER_ND, np.zeros((13, 1), int), np.ones(13, np.float32), shape=(2,))
+    call(writing.SCATTER_ND, np.zeros((13, 1), int), np.ones(13, np.float32), shape=(2,))
     assert not seen
     monkeypatch.setenv(scattering.SETTING, "0")
-    call(indexing.SCATTER_ND, np.zeros((14, 1), int), np.ones(14, np.float32), shape=(2,))
+    call(writing.SCATTER_ND, np.zeros((14, 1), int), np.ones(14, np.float32), shape=(2,))
     assert seen
 
 
@@ -70,7 +70,7 @@ def test_updates_in_order_give_the_same_bits_every_time(context, monkeypatch):
     updates = (rng.normal(size=5000) * 10.0 ** rng.integers(-20, 20, 5000)).astype(np.float32)
     with use_context(context):
         operands = creation.asarray(indices), creation.asarray(updates)
-        sums = {indexing.scatter_nd(*operands, (3,)).numpy().tobytes() for _ in range(5)}
+        sums = {writing.scatter_nd(*operands, (3,)).numpy().tobytes() for _ in range(5)}
     assert len(sums) == 1
 
 
@@ -78,14 +78,14 @@ def test_infinities_and_nan_add_by_atomics(call, near):
     updates = np.array([np.inf, 1, -np.inf, np.inf, 2, np.nan], np.float32)
     indices = np.array([[0], [0], [1], [2], [3], [4]])
     expected = [np.inf, -np.inf, np.inf, 2, np.nan]
-    near(call(indexing.SCATTER_ND, indices, updates, shape=(5,)), expected, "float32")
+    near(call(writing.SCATTER_ND, indices, updates, shape=(5,)), expected, "float32")
 
 
 def test_updates_out_of_range_are_dropped(call, way):
     count = 6 if way else 5
     indices = np.array([4, -5, 1, 2**31 - 1, -(2**31), 0][:count]).reshape(-1, 1)
     updates = np.arange(1, count + 1, dtype=np.float32)
-    found = call(indexing.SCATTER_ND, indices, updates, shape=(4,))
+    found = call(writing.SCATTER_ND, indices, updates, shape=(4,))
     assert found.tolist() == [6.0 if way else 0.0, 3.0, 0.0, 0.0]
 
 
@@ -99,20 +99,20 @@ def test_the_last_update_stands(call, inner):
     for index, update in zip(indices, updates, strict=True):
         expected[tuple(index)] = update
     np.testing.assert_array_equal(
-        call(indexing.TENSOR_SCATTER_UPDATE, x, indices, updates), expected
+        call(writing.TENSOR_SCATTER_UPDATE, x, indices, updates), expected
     )
 
 
 def test_updates_out_of_range_change_nothing(call):
     x = np.arange(4.0, dtype=np.float32)
     indices = np.array([[4], [-5], [-1], [2**40]])
-    found = call(indexing.TENSOR_SCATTER_UPDATE, x, indices, np.full(4, 9, np.float32))
+    found = call(writing.TENSOR_SCATTER_UPDATE, x, indices, np.full(4, 9, np.float32))
     assert found.tolist() == [0, 1, 2, 9]
 
 
 def test_indices_of_depth_0_name_the_whole(call):
     x, updates = np.zeros(3, np.int32), np.array([[1, 2, 3], [4, 5, 6]], np.int32)
-    found = call(indexing.TENSOR_SCATTER_UPDATE, x, np.zeros((2, 0), int), updates)
+    found = call(writing.TENSOR_SCATTER_UPDATE, x, np.zeros((2, 0), int), updates)
     assert found.tolist() == [4, 5, 6]
     found = call(indexing.GATHER_ND, updates, np.zeros((2, 0), int))
     assert found.tolist() == [updates.tolist()] * 2
@@ -129,7 +129,7 @@ def test_sparse_to_dense(context, default, values):
         operands = [creation.asarray(indices), creation.asarray(np.array(values, np.float32))]
         operands.append(None if default is None else creation.asarray(np.float32(default)))
         found = context.engine.run(
-            context, indexing.SPARSE_TO_DENSE, operands, {"output_shape": (2, 3)}
+            context, writing.SPARSE_TO_DENSE, operands, {"output_shape": (2, 3)}
         )
     np.testing.assert_array_equal(found.numpy(), expected)
 

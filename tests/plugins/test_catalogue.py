@@ -14,7 +14,7 @@ from tensorplug.contract.rules import RuleTable
 from tensorplug.contract.spec import KernelSpec
 from tensorplug.contract.tables import DecompositionTable
 from tensorplug.errors import RegistrationError
-from tensorplug.ops import creation, elementwise, matrix_products
+from tensorplug.ops import arithmetic, creation, matrix_products
 from tensorplug.plugins import catalogue
 from tensorplug.plugins.assembly import core_registry
 
@@ -49,7 +49,7 @@ def test_catalogue_holds_each_spec_once():
     names = [spec.name for spec in found]
     assert len(set(names)) == len(names)
     by_name = dict(zip(names, found, strict=True))
-    assert by_name["Add"] is elementwise.ADD
+    assert by_name["Add"] is arithmetic.ADD
     assert by_name["BatchMatMul"] is matrix_products.BATCH_MAT_MUL
     assert by_name["Fill"] is creation.FILL
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.dispatch.tensor import Tensor
-from tensorplug.ops import arrangement, contraction, creation, movement
+from tensorplug.ops import arrangement, contraction, creation, joining, movement, ranges
 
 if TYPE_CHECKING:
     import numpy as np
@@ -63,7 +63,7 @@ class Operations:
 
     def arange(self, start: int, stop: int) -> Tensor:
         """Return the integers from ``start`` up to, but not including, ``stop``."""
-        return creation.arange(start, stop)
+        return ranges.arange(start, stop)
 
     def reshape(self, x: Tensor, shape: Any) -> Tensor:
         """Return the elements in another shape."""
@@ -75,7 +75,7 @@ class Operations:
 
     def stack_on_zeroth_dimension(self, tensors: list[Tensor]) -> Tensor:
         """Return tensors along a new first axis."""
-        return movement.stack(tensors)
+        return joining.stack(tensors)
 
     def add_axis(self, x: Tensor, new_position: int) -> Tensor:
         """Return ``x`` with a new axis of length 1."""
@@ -87,7 +87,7 @@ class Operations:
 
     def concat(self, tensors: list[Tensor], axis: int) -> Tensor:
         """Return tensors joined along an axis."""
-        return movement.concat(tensors, axis=axis)
+        return joining.concat(tensors, axis=axis)
 
     def is_float_type(self, x: Tensor) -> bool:
         """Return whether a mean keeps the dtype."""

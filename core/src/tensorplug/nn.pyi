@@ -22,6 +22,7 @@ from tensorplug.ops.nn.activation import sigmoid as sigmoid
 from tensorplug.ops.nn.activation import softmax as softmax
 from tensorplug.ops.nn.activation import softplus as softplus
 from tensorplug.ops.nn.activation import step as step
+from tensorplug.ops.nn.convolution.argmax_pooling import max_pool_with_argmax as max_pool_with_argmax
 from tensorplug.ops.nn.convolution.convolution import conv1d as conv1d
 from tensorplug.ops.nn.convolution.convolution import conv2d as conv2d
 from tensorplug.ops.nn.convolution.convolution import conv2d_transpose as conv2d_transpose
@@ -32,7 +33,6 @@ from tensorplug.ops.nn.convolution.pooling import avg_pool as avg_pool
 from tensorplug.ops.nn.convolution.pooling import avg_pool3d as avg_pool3d
 from tensorplug.ops.nn.convolution.pooling import max_pool as max_pool
 from tensorplug.ops.nn.convolution.pooling import max_pool3d as max_pool3d
-from tensorplug.ops.nn.convolution.pooling import max_pool_with_argmax as max_pool_with_argmax
 from tensorplug.ops.nn.convolution.volumes import conv3d as conv3d
 from tensorplug.ops.nn.convolution.volumes import conv3d_transpose as conv3d_transpose
 from tensorplug.ops.nn.fused import fused_conv2d as fused_conv2d

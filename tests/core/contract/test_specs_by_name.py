@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tensorplug.ops import elementwise
+from tensorplug.ops import arithmetic
 from tensorplug.plugin import specs
 from tensorplug.plugins.catalogue import catalogue
 
 
 def test_a_spec_is_the_one_that_its_family_defines():
-    assert specs.ADD is elementwise.ADD
+    assert specs.ADD is arithmetic.ADD
 
 
 def test_all_specs_of_the_core_are_there_under_one_name_each():

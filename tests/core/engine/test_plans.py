@@ -21,7 +21,8 @@ from tensorplug.errors import (
     KernelOutputError,
     KernelRefusedError,
 )
-from tensorplug.ops.elementwise import ADD, EXP, NEG, SQUARED_DIFFERENCE
+from tensorplug.ops.arithmetic import ADD, SQUARED_DIFFERENCE
+from tensorplug.ops.elementwise import EXP, NEG
 
 TWO = KernelSpec("Two", ("x",), lambda x: (x, x), outputs=("first", "second"))
 ONE = spec_of("One")

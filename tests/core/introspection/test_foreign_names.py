@@ -11,7 +11,7 @@ from tests.core.support import sharing
 import tensorplug as tp
 from tensorplug.contract import misspellings
 from tensorplug.dispatch.calls import chained
-from tensorplug.introspection import foreign_names
+from tensorplug.introspection import foreign_advice, foreign_names
 from tensorplug.tensors import foreign_members, methods
 
 
@@ -47,9 +47,9 @@ def test_names_of_other_libraries(key):
     )
 
 
-@pytest.mark.parametrize("key", foreign_names.ADVICE)
+@pytest.mark.parametrize("key", foreign_advice.ADVICE)
 def test_what_is_done_in_another_way(key):
-    advice = foreign_names.ADVICE[key]
+    advice = foreign_advice.ADVICE[key]
     for path in re.findall(r"tensorplug\.([\w.]*\w)", advice):
         assert is_there(path)
     for attribute in re.findall(r"\bx\.(\w+)", advice):
@@ -59,7 +59,7 @@ def test_what_is_done_in_another_way(key):
 
 
 def test_each_name_is_in_one_table_once():
-    keys = [*foreign_names.FOREIGN, *foreign_names.ADVICE]
+    keys = [*foreign_names.FOREIGN, *foreign_advice.ADVICE]
     plain = [key.replace("_", "").lower() for key in keys]
     assert sorted(key for key in plain if plain.count(key) > 1) == []
 

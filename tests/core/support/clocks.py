@@ -9,7 +9,7 @@ from tests.core.support import engines
 
 from tensorplug.contract.tables import KernelTable
 from tensorplug.observers import profiler, timing
-from tensorplug.ops import elementwise
+from tensorplug.ops import arithmetic, elementwise
 
 if TYPE_CHECKING:
     import pytest
@@ -47,7 +47,7 @@ def kernels(clock: Clock) -> KernelTable:
     """Return asynchronous kernels: Multiply of 5 ms, Exp of 20 ms, Neg of 1 ms."""
     table = KernelTable()
 
-    @table.register(elementwise.MULTIPLY)
+    @table.register(arithmetic.MULTIPLY)
     def multiply(a, b):
         clock.submit(5)
         return np.asarray(np.multiply(a, b))

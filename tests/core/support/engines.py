@@ -18,7 +18,17 @@ from tensorplug.dispatch.handlers import Handlers
 from tensorplug.engine.engine import Engine, Opened
 from tensorplug.engine.registry import Registry
 from tensorplug.errors import BackendMemoryError, BackendNotInstalledError, DeviceLostError
-from tensorplug.ops import creation, elementwise, movement, reduction, sorting
+from tensorplug.ops import (
+    arithmetic,
+    casting,
+    creation,
+    elementwise,
+    extents,
+    joining,
+    movement,
+    reduction,
+    sorting,
+)
 from tensorplug.plugins import catalogue
 
 if TYPE_CHECKING:
@@ -83,11 +93,11 @@ def basic_kernels() -> KernelTable:
     """Return a new table of a few kernels in plain NumPy."""
     kernels = KernelTable()
 
-    @kernels.register(elementwise.ADD)
+    @kernels.register(arithmetic.ADD)
     def add(a, b):
         return np.asarray(np.add(a, b))
 
-    @kernels.register(elementwise.MULTIPLY)
+    @kernels.register(arithmetic.MULTIPLY)
     def multiply(a, b):
         return np.asarray(np.multiply(a, b))
 
@@ -99,7 +109,7 @@ def basic_kernels() -> KernelTable:
     def exp(x):
         return np.asarray(np.exp(x))
 
-    @kernels.register(elementwise.CAST)
+    @kernels.register(casting.CAST)
     def cast(x, *, dtype):
         return x.astype(dtype.numpy)
 
@@ -115,11 +125,11 @@ def basic_kernels() -> KernelTable:
     def broadcast_to(x, *, shape):
         return np.broadcast_to(x, shape).copy()
 
-    @kernels.register(movement.CONCAT)
+    @kernels.register(joining.CONCAT)
     def concat(xs, *, axis):
         return np.concatenate(xs, axis=axis)
 
-    @kernels.register(movement.PAD_V2)
+    @kernels.register(extents.PAD_V2)
     def pad(x, *, paddings, constant_value):
         return np.pad(x, paddings, constant_values=constant_value)
 

@@ -11,7 +11,7 @@ from tests.core.support.engines import basic_kernels
 
 import tensorplug as tp
 from tensorplug.autodiff.tape import Node
-from tensorplug.ops import elementwise, matrix_products, movement
+from tensorplug.ops import arithmetic, elementwise, matrix_products, movement
 
 X = np.random.default_rng(1).normal(size=(8, 4)).astype(np.float32)
 Y = np.random.default_rng(2).normal(size=(8, 3)).astype(np.float32)
@@ -31,11 +31,11 @@ def more_kernels() -> Any:
     def tanh(x):
         return np.asarray(np.tanh(x))
 
-    @kernels.register(elementwise.SUB)
+    @kernels.register(arithmetic.SUB)
     def subtract(a, b):
         return np.asarray(np.subtract(a, b))
 
-    @kernels.register(elementwise.REAL_DIV)
+    @kernels.register(arithmetic.REAL_DIV)
     def divide(a, b):
         return np.asarray(np.divide(a, b))
 

@@ -18,7 +18,14 @@ from tensorplug.dispatch.calls import to_device
 from tensorplug.dispatch.context import current_context, engine_of, use_context
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import GradientError
-from tensorplug.ops import complexes, creation, elementwise, movement, reduction
+from tensorplug.ops import (
+    arithmetic,
+    casting,
+    complexes,
+    creation,
+    movement,
+    reduction,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
@@ -90,7 +97,7 @@ def _added(old: Tensor | None, new: Tensor) -> Tensor:
     a, b = old._placement, new._placement
     if a.committed and b.committed and a.device is not b.device:
         new = to_device(new, old.device)
-    return elementwise.add(old, new)
+    return arithmetic.add(old, new)
 
 
 def _apply_vjp(node: Node, cotangent: Any, path: dict[Node, None]) -> list[tuple[Node, Tensor]]:
@@ -195,7 +202,7 @@ def fit(gradient: Any, type_: TensorType, what: str) -> Tensor:
         return gradient
     if gradient.dtype is type_.dtype.compute is not type_.dtype:
         wide = fit(gradient, TensorType(gradient.dtype, type_.shape), what)
-        return elementwise.astype(wide, type_.dtype)
+        return casting.astype(wide, type_.dtype)
     shape, target = gradient.shape, type_.shape
     fits = len(shape) >= len(target) and all(
         length in (1, shape[axis - len(target)]) for axis, length in enumerate(target)

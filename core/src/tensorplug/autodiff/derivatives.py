@@ -22,7 +22,7 @@ from tensorplug.autodiff.tracing import (
 from tensorplug.contract import dtypes as dt
 from tensorplug.errors import DTypeError
 from tensorplug.mapping.vmap import vmap
-from tensorplug.ops import creation, movement
+from tensorplug.ops import creation, diagonals, joining, movement
 from tensorplug.tensors.tree import flatten
 
 if TYPE_CHECKING:
@@ -111,10 +111,10 @@ def _block(
         size, at_once = y.size, _rows_at_once(traced, y)
         parts = []
         for start in range(0, size, at_once):
-            units = creation.eye(min(at_once, size - start), size, k=start, dtype=y.dtype)
+            units = diagonals.eye(min(at_once, size - start), size, k=start, dtype=y.dtype)
             parts.append(vmap(pull)(movement.reshape(units, (-1, *y.shape))))
         rows = [
-            movement.concat(column) if len(column) > 1 else column[0]
+            joining.concat(column) if len(column) > 1 else column[0]
             for column in zip(*parts, strict=True)
         ]
     shapes = [leaf.shape for entry in traced.entries for leaf in entry.aliases]

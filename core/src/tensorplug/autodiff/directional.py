@@ -22,7 +22,7 @@ from tensorplug.dispatch.context import current_context
 from tensorplug.engine.interpreters import is_taped
 from tensorplug.errors import ArgumentError, NotConnectedError
 from tensorplug.mapping.vmap import vmap
-from tensorplug.ops import creation, elementwise, movement
+from tensorplug.ops import casting, creation, diagonals, joining, movement
 from tensorplug.ops.arrangement import moveaxis
 from tensorplug.tensors.tree import flatten, paths
 from tensorplug.tensors.variable import alias
@@ -217,7 +217,7 @@ class _Columns:
         if x.dtype not in dt.COMPLEX or self._holomorphic:
             return real
         across = self._passes(at, 1j)  # the gradient is the derivative by x + i that by y
-        return [elementwise.astype(a, x.dtype) + b * 1j for a, b in zip(real, across, strict=True)]
+        return [casting.astype(a, x.dtype) + b * 1j for a, b in zip(real, across, strict=True)]
 
     def _passes(self, at: int, unit: complex) -> list[Tensor]:
         x = self._points[at]
@@ -229,12 +229,12 @@ class _Columns:
         at_once = max(1, MOST_ELEMENTS // x.size)
         parts = []
         for start in range(0, x.size, at_once):
-            rows = creation.eye(min(at_once, x.size - start), x.size, k=start, dtype=x.dtype)
+            rows = diagonals.eye(min(at_once, x.size - start), x.size, k=start, dtype=x.dtype)
             units = rows if unit == 1.0 else rows * unit
             shaped = movement.reshape(units, (-1, *x.shape))
             parts.append(vmap(functools.partial(self._push, at))(shaped))
         return [
-            self._arranged(x, movement.concat(rows) if len(rows) > 1 else rows[0])
+            self._arranged(x, joining.concat(rows) if len(rows) > 1 else rows[0])
             for rows in zip(*parts, strict=True)
         ]
 
@@ -242,7 +242,7 @@ class _Columns:
         """Return derivatives with the directions last, in the argument's dtype if that is real."""
         last = movement.reshape(moveaxis(rows, 0, -1), (*rows.shape[1:], *x.shape))
         wanted = x.dtype if last.dtype.kind == x.dtype.kind else last.dtype
-        return elementwise.astype(last, wanted, copy=False)
+        return casting.astype(last, wanted, copy=False)
 
     def _push(self, at: int, direction: Tensor) -> list[Tensor]:
         directions = [direction if place == at else None for place in range(len(self._points))]

@@ -19,7 +19,7 @@ from tensorplug.contract.rule_entries import WANTED, cotangent_names, tangent_na
 from tensorplug.dispatch.calls import dispatch, dispatch_multiple
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import GradientError, GradientNotFoundError
-from tensorplug.ops import complexes, creation, elementwise, movement
+from tensorplug.ops import arithmetic, casting, complexes, creation, movement
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -95,7 +95,7 @@ class Pushforward:
         checked = [self._checked(part, output) for part in parts if part is not None]
         if not checked:
             return None
-        tangent = reduce(elementwise.add, checked)
+        tangent = reduce(arithmetic.add, checked)
         if tangent.shape == output.shape:
             return tangent
         return movement.broadcast_to(tangent, output.shape)
@@ -120,7 +120,7 @@ class Pushforward:
         if part.dtype in dt.COMPLEX and dt.real_part(part.dtype) is output.dtype:
             found = part = complexes.real(part)
         if part.dtype is output.dtype.compute is not output.dtype:
-            found = part = elementwise.astype(part, output.dtype)
+            found = part = casting.astype(part, output.dtype)
         lead = len(output.shape) - len(part.shape)
         fits = lead >= 0 and all(
             size in (1, whole) for size, whole in zip(part.shape, output.shape[lead:], strict=True)

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import DecompositionTable
 from tensorplug.ops import arrangement as ops
-from tensorplug.ops.creation import arange
+from tensorplug.ops.extents import slice as slice_
 from tensorplug.ops.indexing.indexing import gather
-from tensorplug.ops.movement import broadcast_to, concat, reshape
-from tensorplug.ops.movement import slice as slice_
+from tensorplug.ops.joining import concat
+from tensorplug.ops.movement import broadcast_to, reshape
+from tensorplug.ops.ranges import arange
 
 if TYPE_CHECKING:
     from tensorplug.contract.spec import TensorType

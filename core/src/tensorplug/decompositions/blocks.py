@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from tensorplug.contract.tables import DecompositionTable
 from tensorplug.ops import blocks as ops
-from tensorplug.ops.movement import pad, permute_dims, reshape
-from tensorplug.ops.movement import slice as slice_
+from tensorplug.ops.extents import pad
+from tensorplug.ops.extents import slice as slice_
+from tensorplug.ops.movement import permute_dims, reshape
 
 if TYPE_CHECKING:
     from tensorplug.contract.spec import TensorType

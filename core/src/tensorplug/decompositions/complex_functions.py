@@ -16,8 +16,9 @@ from math import log, pi
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract import dtypes as dt
-from tensorplug.ops import complexes, powers, trigonometry
+from tensorplug.ops import arithmetic, complexes, powers, trigonometry
 from tensorplug.ops import elementwise as elementary
+from tensorplug.ops.choosing import where
 from tensorplug.ops.comparison import (
     equal,
     isfinite,
@@ -27,7 +28,7 @@ from tensorplug.ops.comparison import (
     logical_not,
     logical_or,
 )
-from tensorplug.ops.elementwise import cos, exp, sin, sqrt, where
+from tensorplug.ops.elementwise import cos, exp, sin, sqrt
 from tensorplug.ops.powers import hypot
 from tensorplug.ops.rounding import copysign
 from tensorplug.ops.trigonometry import atan2
@@ -135,7 +136,7 @@ def cosh(x: Tensor, y: Tensor) -> Parts:
 
 def tanh(x: Tensor, y: Tensor) -> Parts:
     size = elementary.abs(x)
-    moderate = elementary.minimum(size, _FAR)
+    moderate = arithmetic.minimum(size, _FAR)
     sine, cosine = trigonometry.sinh(moderate), trigonometry.cosh(moderate)
     c, s = cos(y), sin(y)
     below = c * c + sine * sine

@@ -10,9 +10,10 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import DecompositionTable
 from tensorplug.host_functions import complexes as onhost
 from tensorplug.ops import complexes as ops
+from tensorplug.ops.casting import astype
+from tensorplug.ops.choosing import where
 from tensorplug.ops.comparison import equal, isnan
 from tensorplug.ops.elementwise import abs as abs_
-from tensorplug.ops.elementwise import astype, where
 from tensorplug.ops.powers import hypot
 from tensorplug.ops.rounding import signbit
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tensorplug.contract.tables import DecompositionTable
 from tensorplug.ops import contraction as ops
-from tensorplug.ops import movement, reduction
+from tensorplug.ops import extents, movement, reduction
 from tensorplug.ops.contraction_order import contraction
 from tensorplug.ops.matrix_products import matmul
 
@@ -46,9 +46,9 @@ def _take_diagonal(x: Tensor, first: int, second: int) -> Tensor:
     n = x.shape[first]
     kept = tuple(x.shape[axis] for axis in rest)
     flat = movement.reshape(movement.permute_dims(x, (*rest, first, second)), (*kept, n * n))
-    padded = movement.pad(flat, [(0, 0)] * len(kept) + [(0, n)])
+    padded = extents.pad(flat, [(0, 0)] * len(kept) + [(0, n)])
     rows = movement.reshape(padded, (*kept, n, n + 1))
-    diagonal = movement.reshape(movement.slice(rows, [0] * rows.ndim, [*kept, n, 1]), (*kept, n))
+    diagonal = movement.reshape(extents.slice(rows, [0] * rows.ndim, [*kept, n, 1]), (*kept, n))
     order = list(range(len(rest)))
     order.insert(first, len(rest))
     return movement.permute_dims(diagonal, order)

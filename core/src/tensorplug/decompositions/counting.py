@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import DecompositionTable
 from tensorplug.ops import counting as ops
-from tensorplug.ops.creation import arange, ones
-from tensorplug.ops.elementwise import astype, where
-from tensorplug.ops.indexing.indexing import scatter_nd
+from tensorplug.ops.casting import astype
+from tensorplug.ops.choosing import where
+from tensorplug.ops.creation import ones
+from tensorplug.ops.indexing.writing import scatter_nd
 from tensorplug.ops.movement import reshape
 from tensorplug.ops.order import in_range
+from tensorplug.ops.ranges import arange
 
 if TYPE_CHECKING:
     from tensorplug.contract.spec import TensorType

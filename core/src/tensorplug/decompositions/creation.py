@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import DecompositionTable
 from tensorplug.ops import creation as ops
+from tensorplug.ops import diagonals, ranges
+from tensorplug.ops.casting import astype
 from tensorplug.ops.comparison import equal
-from tensorplug.ops.elementwise import astype
 from tensorplug.ops.movement import expand_dims
 
 if TYPE_CHECKING:
@@ -29,21 +30,21 @@ def ones_like(x: Tensor) -> Tensor:
     return ops.ones(x.shape, dtype=x.dtype)
 
 
-@decompositions.of(ops.LIN_SPACE)
+@decompositions.of(ranges.LIN_SPACE)
 def linspace(*, start: Scalar, stop: Scalar, num: int, endpoint: bool, dtype: DType) -> Tensor:
     steps = num - 1 if endpoint else num
     if start == stop or steps < 1:
         return ops.full((num,), start, dtype=dtype)
     # A mean weighted by i / steps is exact at both ends and never overflows.
     working = dt.real_part(dtype.compute)
-    share = ops.arange(num, dtype=working) / steps
+    share = ranges.arange(num, dtype=working) / steps
     if dtype in dt.COMPLEX:
         share = astype(share, dtype)
     return astype((1 - share) * start + share * stop, dtype)
 
 
-@decompositions.of(ops.EYE)
+@decompositions.of(diagonals.EYE)
 def eye(*, k: int, dtype: DType, out: TensorType) -> Tensor:
-    rows, columns = (ops.arange(size, dtype=dt.int32) for size in out.shape)
+    rows, columns = (ranges.arange(size, dtype=dt.int32) for size in out.shape)
     by = max(-out.shape[0], min(k, out.shape[1]))  # fits into int32
     return astype(equal(columns - expand_dims(rows, axis=1), by), dtype)

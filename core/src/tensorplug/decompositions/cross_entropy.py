@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import DecompositionTable
+from tensorplug.ops.casting import astype
+from tensorplug.ops.choosing import where
 from tensorplug.ops.comparison import equal, less
-from tensorplug.ops.creation import arange
-from tensorplug.ops.elementwise import astype, where
 from tensorplug.ops.indexing.indexing import take_along_axis
 from tensorplug.ops.movement import expand_dims, squeeze
 from tensorplug.ops.nn import cross_entropy as ops
 from tensorplug.ops.nn.activation import log_softmax, softmax
+from tensorplug.ops.ranges import arange
 from tensorplug.ops.reduction import sum as sum_
 
 if TYPE_CHECKING:

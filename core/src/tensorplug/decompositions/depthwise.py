@@ -6,9 +6,10 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract.tables import DecompositionTable
+from tensorplug.ops.extents import slice as slice_
+from tensorplug.ops.joining import concat
 from tensorplug.ops.matrix_products import matmul
-from tensorplug.ops.movement import concat, expand_dims, permute_dims, reshape
-from tensorplug.ops.movement import slice as slice_
+from tensorplug.ops.movement import expand_dims, permute_dims, reshape
 from tensorplug.ops.nn.convolution import depthwise as ops
 from tensorplug.ops.nn.convolution.correlation import windows_of
 from tensorplug.ops.nn.convolution.patches import from_channels_last, taps, to_channels_last, untap

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from tensorplug.contract.tables import DecompositionTable
 from tensorplug.decompositions import complex_functions as parts
 from tensorplug.decompositions.complex_functions import by_parts
+from tensorplug.ops import arithmetic, choosing
 from tensorplug.ops import elementwise as ops
 from tensorplug.ops.comparison import equal
 from tensorplug.ops.order import reverse_order
@@ -23,28 +24,28 @@ def square(x: Tensor) -> Tensor:
     return x * x
 
 
-@decompositions.of(ops.SQUARED_DIFFERENCE)
+@decompositions.of(arithmetic.SQUARED_DIFFERENCE)
 def squared_difference(a: Tensor, b: Tensor) -> Tensor:
     difference = a - b
     return difference * difference
 
 
-@decompositions.of(ops.ADD_N)
+@decompositions.of(arithmetic.ADD_N)
 def add_n(xs: list[Tensor]) -> Tensor:
     # Halves, so that rounding errors grow with the logarithm of the list's length.
     half = len(xs) // 2
     return add_n(xs[:half]) + add_n(xs[half:]) if half else xs[0]
 
 
-@decompositions.of(ops.DIV_NO_NAN)
+@decompositions.of(arithmetic.DIV_NO_NAN)
 def div_no_nan(a: Tensor, b: Tensor) -> Tensor:
     nothing = equal(b, 0.0)
-    return ops.where(nothing, 0.0, a / ops.where(nothing, 1.0, b))
+    return choosing.where(nothing, 0.0, a / choosing.where(nothing, 1.0, b))
 
 
-@decompositions.of(ops.MINIMUM)
+@decompositions.of(arithmetic.MINIMUM)
 def minimum(a: Tensor, b: Tensor) -> Tensor:
-    return reverse_order(ops.maximum(reverse_order(a), reverse_order(b)))
+    return reverse_order(arithmetic.maximum(reverse_order(a), reverse_order(b)))
 
 
 # Coefficients of W. J. Cody and W. Waite's rational approximation of (tanh(x) - x) / x**3 for
@@ -62,4 +63,4 @@ def tanh(x: Tensor) -> Tensor:
     # A product, not a sum with x: -0.0 stays -0.0.
     near = x * (1.0 + z * (polynomial(_TANH_P, z) / polynomial(_TANH_Q, z)))
     far = 1.0 - 2.0 / (ops.exp(size * 2.0) + 1.0)
-    return ops.where(size < 0.625, near, ops.where(x < 0, -far, far))
+    return choosing.where(size < 0.625, near, choosing.where(x < 0, -far, far))

@@ -6,7 +6,8 @@ import math
 from typing import TYPE_CHECKING, Final
 
 from tensorplug.contract.tables import DecompositionTable
-from tensorplug.ops.elementwise import exp, maximum, square
+from tensorplug.ops.arithmetic import maximum
+from tensorplug.ops.elementwise import exp, square
 from tensorplug.ops.nn import gaussian_error as ops
 from tensorplug.ops.nn.activation import sigmoid
 from tensorplug.ops.rounding import clip

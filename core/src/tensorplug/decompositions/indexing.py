@@ -7,10 +7,14 @@ from typing import TYPE_CHECKING
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import DecompositionTable
-from tensorplug.ops.creation import arange, asarray, full, ones
-from tensorplug.ops.elementwise import maximum, where
+from tensorplug.ops.arithmetic import maximum
+from tensorplug.ops.choosing import where
+from tensorplug.ops.creation import asarray, full, ones
 from tensorplug.ops.indexing import indexing as ops
-from tensorplug.ops.movement import broadcast_to, concat, expand_dims, identity, reshape
+from tensorplug.ops.indexing import writing
+from tensorplug.ops.joining import concat
+from tensorplug.ops.movement import broadcast_to, expand_dims, identity, reshape
+from tensorplug.ops.ranges import arange
 from tensorplug.ops.sorting import topk
 
 if TYPE_CHECKING:
@@ -31,7 +35,7 @@ def gather_nd(params: Tensor, indices: Tensor, *, out: TensorType) -> Tensor:
     return reshape(ops.gather(rows, flat), out.shape)
 
 
-@decompositions.of(ops.TENSOR_SCATTER_UPDATE)
+@decompositions.of(writing.TENSOR_SCATTER_UPDATE)
 def tensor_scatter_update(tensor: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
     shape = tensor.shape
     depth = ops.scatter_depth(indices.shape, updates.shape, shape)
@@ -49,13 +53,13 @@ def tensor_scatter_update(tensor: Tensor, indices: Tensor, updates: Tensor) -> T
     numbers = where(stands, ops.gather(backwards, order) + 1, 0)
     # Each place gets the number of its update, counted from 1. Scattering the updates themselves
     # would lose the sign of zeros, because scattering adds.
-    number = ops.scatter_nd(expand_dims(places, axis=1), numbers, (size,))
+    number = writing.scatter_nd(expand_dims(places, axis=1), numbers, (size,))
     picked = ops.gather(reshape(updates, (count, width)), maximum(number - 1, 0))
     old = reshape(tensor, (size, width))
     return reshape(where(expand_dims(number > 0, axis=1), picked, old), shape)
 
 
-@decompositions.of(ops.SPARSE_TO_DENSE)
+@decompositions.of(writing.SPARSE_TO_DENSE)
 def sparse_to_dense(
     sparse_indices: Tensor,
     sparse_values: Tensor,
@@ -70,7 +74,7 @@ def sparse_to_dense(
         blank = asarray("" if dtype is dt.string else 0, dtype=dtype)
     rows = reshape(sparse_indices, (count, len(output_shape)))
     values = broadcast_to(sparse_values, (count,))
-    return ops.tensor_scatter_update(broadcast_to(blank, output_shape), rows, values)
+    return writing.tensor_scatter_update(broadcast_to(blank, output_shape), rows, values)
 
 
 @decompositions.of(ops.ONE_HOT)

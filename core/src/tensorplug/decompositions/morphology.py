@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract.tables import DecompositionTable
-from tensorplug.ops.elementwise import where
-from tensorplug.ops.movement import concat, expand_dims, reshape
+from tensorplug.ops.choosing import where
+from tensorplug.ops.joining import concat
+from tensorplug.ops.movement import expand_dims, reshape
 from tensorplug.ops.nn.convolution import morphology as ops
 from tensorplug.ops.nn.convolution.patches import find_largest_sums, untap
 from tensorplug.ops.reduction import sum as sum_

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tensorplug.contract.tables import DecompositionTable
+from tensorplug.ops import joining
 from tensorplug.ops import movement as ops
 
 if TYPE_CHECKING:
@@ -19,6 +20,6 @@ def expand_dims(input: Tensor, *, out: TensorType) -> Tensor:
     return ops.reshape(input, out.shape)
 
 
-@decompositions.of(ops.PACK)
+@decompositions.of(joining.PACK)
 def pack(xs: list[Tensor], *, axis: int) -> Tensor:
-    return ops.concat([ops.expand_dims(x, axis=axis) for x in xs], axis=axis)
+    return joining.concat([ops.expand_dims(x, axis=axis) for x in xs], axis=axis)

@@ -6,12 +6,16 @@ from typing import TYPE_CHECKING
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import DecompositionTable
+from tensorplug.ops.arithmetic import maximum, minimum
+from tensorplug.ops.casting import astype
+from tensorplug.ops.choosing import where
 from tensorplug.ops.creation import full
-from tensorplug.ops.elementwise import astype, floor, maximum, minimum, where
+from tensorplug.ops.elementwise import floor
+from tensorplug.ops.extents import slice as slice_
 from tensorplug.ops.image import pixels as ops
 from tensorplug.ops.image.fill_modes import Arithmetic
-from tensorplug.ops.movement import concat, expand_dims
-from tensorplug.ops.movement import slice as slice_
+from tensorplug.ops.joining import concat
+from tensorplug.ops.movement import expand_dims
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor

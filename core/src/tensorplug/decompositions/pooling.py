@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import DecompositionTable
-from tensorplug.ops.creation import arange, full
-from tensorplug.ops.elementwise import astype, maximum, where
+from tensorplug.ops.arithmetic import maximum
+from tensorplug.ops.casting import astype
+from tensorplug.ops.choosing import where
+from tensorplug.ops.creation import full
 from tensorplug.ops.movement import broadcast_to, reshape
+from tensorplug.ops.nn.convolution import argmax_pooling
 from tensorplug.ops.nn.convolution import pooling as ops
 from tensorplug.ops.nn.convolution.averaging import divide_by_counts, sum_pairwise
 from tensorplug.ops.nn.convolution.dilated_pooling import POOL, pool_geometry
@@ -23,6 +26,7 @@ from tensorplug.ops.nn.convolution.patches import (
     untap,
 )
 from tensorplug.ops.order import lowest
+from tensorplug.ops.ranges import arange
 
 if TYPE_CHECKING:
     from tensorplug.contract.spec import TensorType
@@ -116,7 +120,7 @@ def pool(
     return _take_average(astype(input, out.dtype), windows)
 
 
-@decompositions.of(ops.MAX_POOL_WITH_ARGMAX)
+@decompositions.of(argmax_pooling.MAX_POOL_WITH_ARGMAX)
 def max_pool_with_argmax(
     x: Tensor, *, filter_size: Any, strides: Any, pad: Any, include_batch_in_index: bool
 ) -> list[Tensor]:

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 from tensorplug.contract.tables import DecompositionTable
 from tensorplug.decompositions import complex_functions as parts
 from tensorplug.decompositions.complex_functions import by_parts
+from tensorplug.ops import arithmetic
 from tensorplug.ops import elementwise as elementary
 from tensorplug.ops import powers as ops
+from tensorplug.ops.choosing import where
 from tensorplug.ops.comparison import equal, isinf, logical_or
-from tensorplug.ops.elementwise import exp, sqrt, where
+from tensorplug.ops.elementwise import exp, sqrt
 from tensorplug.ops.special.evaluation import polynomial
 
 if TYPE_CHECKING:
@@ -50,7 +52,7 @@ _FAR = 20.0  # from here on the error of e**x itself dominates
 @by_parts(parts.expm1)
 def expm1(x: Tensor) -> Tensor:
     # e**x - 1 = 2**k (e**r - 1) + 2**k - 1 with r = x - k ln 2 near 0: nothing cancels.
-    small = elementary.minimum(elementary.maximum(x, -_FAR), _FAR)
+    small = arithmetic.minimum(arithmetic.maximum(x, -_FAR), _FAR)
     already = elementary.abs(x) < 0.5
     k = where(already, 0.0, elementary.floor(small * (1 / log(2)) + 0.5))
     r = where(already, x, small - k * _LN_2[0] - k * _LN_2[1])
@@ -58,7 +60,7 @@ def expm1(x: Tensor) -> Tensor:
     odd = r * polynomial(_EXP_P, z)
     rest = (odd + z * polynomial(_EXP_C, z)) / (polynomial(_EXP_Q, z) - odd)
     near = r * (1.0 + rest)
-    power = elementary.pow(2.0, k)
+    power = arithmetic.pow(2.0, k)
     middle = where(already, near, power * near + (power - 1.0))
     return where(elementary.abs(x) < _FAR, middle, exp(x) - 1.0)
 
@@ -95,7 +97,7 @@ def rsqrt(x: Tensor) -> Tensor:
 @decompositions.of(ops.HYPOT)
 def hypot(a: Tensor, b: Tensor) -> Tensor:
     x, y = elementary.abs(a), elementary.abs(b)
-    longer, shorter = elementary.maximum(x, y), elementary.minimum(x, y)
+    longer, shorter = arithmetic.maximum(x, y), arithmetic.minimum(x, y)
     ratio = shorter / longer
     length = where(equal(longer, 0.0), longer, longer * sqrt(1.0 + ratio * ratio))
     return where(logical_or(isinf(a), isinf(b)), inf, length)
@@ -103,5 +105,5 @@ def hypot(a: Tensor, b: Tensor) -> Tensor:
 
 @decompositions.of(ops.LOG_ADD_EXP)
 def log_add_exp(a: Tensor, b: Tensor) -> Tensor:
-    more = elementary.maximum(a, b) + ops.log1p(exp(-elementary.abs(a - b)))
+    more = arithmetic.maximum(a, b) + ops.log1p(exp(-elementary.abs(a - b)))
     return where(equal(a, b), a + log(2), more)  # equal infinities have no difference

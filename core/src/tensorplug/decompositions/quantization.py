@@ -8,8 +8,9 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import DecompositionTable
 from tensorplug.dispatch.calls import dispatch
 from tensorplug.ops import quantization as ops
+from tensorplug.ops import quantized_products
 from tensorplug.ops.arrangement import moveaxis
-from tensorplug.ops.elementwise import astype
+from tensorplug.ops.casting import astype
 from tensorplug.ops.matrix_products import matmul
 from tensorplug.ops.movement import expand_dims, reshape
 from tensorplug.ops.reduction import sum as sum_
@@ -58,7 +59,7 @@ def fake_quantize(x: Tensor, scale: Tensor, zero_point: Tensor | None, *, dtype:
     return ops.dequantize(numbers, scale, zero_point)
 
 
-@decompositions.of(ops.QUANTIZED_MAT_MUL)
+@decompositions.of(quantized_products.QUANTIZED_MAT_MUL)
 def quantized_mat_mul(
     a: Tensor,
     b: Tensor,
@@ -73,7 +74,7 @@ def quantized_mat_mul(
     if factors[0] is not a or factors[1] is not b:
         # A call of its own, since a backend may have a kernel for integers alone.
         rest = (a_scale, b_scale, a_zero_point, b_zero_point)
-        return dispatch(ops.QUANTIZED_MAT_MUL, *factors, *rest, dtype=dtype)
+        return dispatch(quantized_products.QUANTIZED_MAT_MUL, *factors, *rest, dtype=dtype)
     scales = [scale for scale in (a_scale, b_scale) if scale is not None]
     multiply: Callable[..., Tensor] = matmul
     exact = _exactly(a, b)
@@ -81,12 +82,14 @@ def quantized_mat_mul(
         left, right = centred(a, a_zero_point, exact), centred(b, b_zero_point, exact)
     elif scales or not {a.dtype, b.dtype} <= dt.INTEGER:  # likewise
         left, right = (astype(x, dt.unpacked(x.dtype)) for x in (a, b))
-        multiply = ops.quantized_matmul
+        multiply = quantized_products.quantized_matmul
     else:
         left, right = astype(a, exact), astype(b, exact)
     if not scales:
         return astype(multiply(left, right), dtype)
-    count = ops.inner_blocks(*(None if s is None else s.shape for s in (a_scale, b_scale)))
+    count = quantized_products.inner_blocks(
+        *(None if s is None else s.shape for s in (a_scale, b_scale))
+    )
     if count > 1:  # [..., m, k] becomes [..., blocks, m, k / blocks], and b likewise
         left = moveaxis(reshape(left, (*left.shape[:-1], count, -1)), -2, -3)
         right = reshape(right, (*right.shape[:-2], count, -1, right.shape[-1]))

@@ -13,16 +13,21 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
 from tensorplug.contract.tables import DecompositionTable
 from tensorplug.dispatch.calls import dispatch
+from tensorplug.ops.arithmetic import add, minimum
+from tensorplug.ops.arithmetic import pow as pow_
+from tensorplug.ops.casting import astype
+from tensorplug.ops.choosing import where
 from tensorplug.ops.comparison import equal, less
-from tensorplug.ops.creation import arange, full, zeros
+from tensorplug.ops.creation import full, zeros
 from tensorplug.ops.cumulative import cumsum
-from tensorplug.ops.elementwise import add, astype, minimum, sqrt, where
-from tensorplug.ops.elementwise import pow as pow_
-from tensorplug.ops.movement import broadcast_to, concat, expand_dims, permute_dims, reshape, stack
-from tensorplug.ops.movement import slice as slice_
+from tensorplug.ops.elementwise import sqrt
+from tensorplug.ops.extents import slice as slice_
+from tensorplug.ops.joining import concat, stack
+from tensorplug.ops.movement import broadcast_to, expand_dims, permute_dims, reshape
 from tensorplug.ops.nn.activation import softmax
 from tensorplug.ops.random import box_muller, philox
 from tensorplug.ops.random import random as ops
+from tensorplug.ops.ranges import arange
 from tensorplug.ops.reduction import sum as sum_
 from tensorplug.ops.searching import upper_bound
 from tensorplug.ops.special.evaluation import polynomial

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import DecompositionTable
 from tensorplug.ops import reduction as ops
+from tensorplug.ops.casting import astype
 from tensorplug.ops.comparison import logical_not
-from tensorplug.ops.elementwise import astype
 from tensorplug.ops.order import reverse_order
 
 if TYPE_CHECKING:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract.tables import DecompositionTable
+from tensorplug.ops.casting import astype
 from tensorplug.ops.creation import asarray
-from tensorplug.ops.elementwise import astype
 from tensorplug.ops.image import resizing as ops
-from tensorplug.ops.indexing.indexing import gather, scatter_nd
+from tensorplug.ops.indexing.indexing import gather
+from tensorplug.ops.indexing.writing import scatter_nd
 from tensorplug.ops.movement import permute_dims, reshape
 
 if TYPE_CHECKING:

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import DecompositionTable
-from tensorplug.ops import complexes
+from tensorplug.ops import arithmetic, casting, complexes
 from tensorplug.ops import elementwise as elementary
 from tensorplug.ops import rounding as ops
+from tensorplug.ops.choosing import where
 from tensorplug.ops.comparison import equal, isinf, isnan, less, logical_and, logical_or
-from tensorplug.ops.elementwise import floor, where
+from tensorplug.ops.elementwise import floor
 from tensorplug.ops.powers import hypot
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def sign(x: Tensor) -> Tensor:
     if x.dtype in dt.COMPLEX:
         parts = complexes.real(x), complexes.imag(x)
         # The modulus of large numbers overflows: first over the larger part.
-        larger = elementary.maximum(*map(elementary.abs, parts))
+        larger = arithmetic.maximum(*map(elementary.abs, parts))
         unit = where(logical_or(equal(larger, 0.0), isinf(larger)), 1.0, larger)
         a, b = (part / unit for part in parts)
         size = hypot(a, b)
@@ -82,7 +83,7 @@ def nextafter(a: Tensor, b: Tensor) -> Tensor:
     Source: BIT Numerical Mathematics 49 (2009), 419-431.
     """
     half, least = a.dtype.eps / 2, a.dtype.smallest_normal * a.dtype.eps
-    upwards = elementary.astype(where(b > a, 1.0, -1.0), a.dtype)
+    upwards = casting.astype(where(b > a, 1.0, -1.0), a.dtype)
     size = elementary.abs(a)
 
     def stepped(x: Tensor) -> Tensor:
@@ -97,4 +98,4 @@ def nextafter(a: Tensor, b: Tensor) -> Tensor:
 
 @decompositions.of(ops.CLIP_BY_VALUE)
 def clip_by_value(x: Tensor, *, clip_value_min: Scalar, clip_value_max: Scalar) -> Tensor:
-    return elementary.minimum(elementary.maximum(x, clip_value_min), clip_value_max)
+    return arithmetic.minimum(arithmetic.maximum(x, clip_value_min), clip_value_max)

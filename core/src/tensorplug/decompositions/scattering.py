@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import DecompositionTable
 from tensorplug.ops import segmented_scans
-from tensorplug.ops.creation import arange, ones
-from tensorplug.ops.elementwise import add, maximum, minimum, multiply, where
+from tensorplug.ops.arithmetic import add, maximum, minimum, multiply
+from tensorplug.ops.choosing import where
+from tensorplug.ops.creation import ones
 from tensorplug.ops.indexing import scattering as ops
-from tensorplug.ops.indexing.indexing import flatten_indices, gather, scatter_depth, scatter_nd
+from tensorplug.ops.indexing.indexing import flatten_indices, gather, scatter_depth
+from tensorplug.ops.indexing.writing import scatter_nd
 from tensorplug.ops.movement import expand_dims, identity, reshape
 from tensorplug.ops.order import highest, lowest
+from tensorplug.ops.ranges import arange
 
 if TYPE_CHECKING:
     from collections.abc import Callable

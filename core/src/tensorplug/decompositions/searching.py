@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import DecompositionTable
 from tensorplug.ops import searching as ops
+from tensorplug.ops.casting import astype
+from tensorplug.ops.choosing import where
 from tensorplug.ops.comparison import equal, less, logical_and, logical_not, logical_or
-from tensorplug.ops.creation import arange, zeros
-from tensorplug.ops.elementwise import astype, where
+from tensorplug.ops.creation import zeros
 from tensorplug.ops.indexing.indexing import gather
 from tensorplug.ops.movement import reshape
+from tensorplug.ops.ranges import arange
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import DecompositionTable
 from tensorplug.ops.arrangement import flip
-from tensorplug.ops.creation import arange
+from tensorplug.ops.extents import pad
+from tensorplug.ops.extents import slice as slice_
 from tensorplug.ops.indexing import slicing as ops
 from tensorplug.ops.indexing.indexing import gather
-from tensorplug.ops.movement import pad, reshape
-from tensorplug.ops.movement import slice as slice_
+from tensorplug.ops.movement import reshape
+from tensorplug.ops.ranges import arange
 
 if TYPE_CHECKING:
     from tensorplug.contract.shapes import Shape

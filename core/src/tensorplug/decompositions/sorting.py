@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import DecompositionTable
 from tensorplug.ops import sorting as ops
-from tensorplug.ops.creation import arange
 from tensorplug.ops.indexing.indexing import gather
 from tensorplug.ops.movement import permute_dims
+from tensorplug.ops.ranges import arange
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor

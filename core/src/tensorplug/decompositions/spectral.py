@@ -16,12 +16,14 @@ import numpy as np
 from tensorplug.contract.tables import DecompositionTable
 from tensorplug.dispatch.calls import as_tensor
 from tensorplug.ops.arrangement import flip
+from tensorplug.ops.casting import astype
 from tensorplug.ops.complexes import conj, real
-from tensorplug.ops.elementwise import astype
+from tensorplug.ops.extents import pad
+from tensorplug.ops.extents import slice as slice_
 from tensorplug.ops.fft import spectral as ops
+from tensorplug.ops.joining import concat
 from tensorplug.ops.matrix_products import matmul
-from tensorplug.ops.movement import concat, matrix_transpose, pad, reshape
-from tensorplug.ops.movement import slice as slice_
+from tensorplug.ops.movement import matrix_transpose, reshape
 
 if TYPE_CHECKING:
     from tensorplug.contract.dtypes import DType

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 from tensorplug.contract.tables import DecompositionTable
 from tensorplug.decompositions import complex_functions as parts
 from tensorplug.decompositions.complex_functions import by_parts
+from tensorplug.ops import arithmetic
 from tensorplug.ops import elementwise as elementary
 from tensorplug.ops import trigonometry as ops
+from tensorplug.ops.choosing import where
 from tensorplug.ops.comparison import equal, logical_and
-from tensorplug.ops.elementwise import exp, sqrt, where
+from tensorplug.ops.elementwise import exp, sqrt
 from tensorplug.ops.powers import log1p
 from tensorplug.ops.rounding import copysign, signbit
 from tensorplug.ops.special.evaluation import polynomial
@@ -50,7 +52,7 @@ def acosh(x: Tensor) -> Tensor:
 @by_parts(parts.asinh)
 def asinh(x: Tensor) -> Tensor:
     size = elementary.abs(x)
-    moderate = elementary.minimum(size, _LARGE)  # its square does not overflow
+    moderate = arithmetic.minimum(size, _LARGE)  # its square does not overflow
     square = moderate * moderate
     near = log1p(moderate + square / (1.0 + sqrt(1.0 + square)))
     far = elementary.log(size) + log(2)

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tensorplug.contract.tables import DecompositionTable
-from tensorplug.ops.creation import arange, asarray, zeros
-from tensorplug.ops.elementwise import astype, where
+from tensorplug.ops.casting import astype
+from tensorplug.ops.choosing import where
+from tensorplug.ops.creation import asarray, zeros
 from tensorplug.ops.image import pixel_sampling
 from tensorplug.ops.image import warping as ops
 from tensorplug.ops.image.projections import project, samples_of
 from tensorplug.ops.indexing.indexing import gather
 from tensorplug.ops.movement import expand_dims, reshape
+from tensorplug.ops.ranges import arange
 
 if TYPE_CHECKING:
     from tensorplug.contract.dtypes import Scalar

@@ -12,7 +12,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.contract.misspellings import nearest, plain
-from tensorplug.introspection.foreign_names import ADVICE, FOREIGN
+from tensorplug.introspection.foreign_advice import ADVICE
+from tensorplug.introspection.foreign_names import FOREIGN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -20,7 +20,8 @@ from tensorplug.mapping.derived import (
 )
 from tensorplug.ops import creation
 from tensorplug.ops.indexing.slicing import unstack
-from tensorplug.ops.movement import broadcast_to, stack
+from tensorplug.ops.joining import stack
+from tensorplug.ops.movement import broadcast_to
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

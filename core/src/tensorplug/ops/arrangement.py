@@ -12,9 +12,11 @@ from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
 from tensorplug.dispatch import host_values
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
+from tensorplug.ops.extents import read_paddings
+from tensorplug.ops.extents import slice as slice_
 from tensorplug.ops.indexing.indexing import gather
-from tensorplug.ops.movement import concat, identity, permute_dims, read_paddings, reshape
-from tensorplug.ops.movement import slice as slice_
+from tensorplug.ops.joining import concat
+from tensorplug.ops.movement import identity, permute_dims, reshape
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

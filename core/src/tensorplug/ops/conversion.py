@@ -12,7 +12,8 @@ from tensorplug.dispatch import host_values
 from tensorplug.dispatch.calls import as_tensor, run_near, run_on, to_device
 from tensorplug.dispatch.context import current_context, engine_of
 from tensorplug.errors import ArgumentError, CopyNeededError, DTypeError, ShapeError
-from tensorplug.ops.movement import identity, stack
+from tensorplug.ops.joining import stack
+from tensorplug.ops.movement import identity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

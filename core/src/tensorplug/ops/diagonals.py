@@ -4,17 +4,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.contract import attributes
+from tensorplug.contract import attributes, shapes
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import KernelSpec, TensorType
-from tensorplug.dispatch.calls import chained, dispatch, dispatch_unary
-from tensorplug.errors import ShapeError
+from tensorplug.dispatch.calls import (
+    chained,
+    dispatch,
+    dispatch_unary,
+    run_on,
+)
+from tensorplug.errors import DTypeError, ShapeError
+from tensorplug.ops.movement import broadcast_to
 
 if TYPE_CHECKING:
+    from tensorplug.contract.dtypes import DType
     from tensorplug.dispatch.tensor import Tensor
-    from tensorplug.typing import ArrayLike, TensorLike
+    from tensorplug.typing import (
+        ArrayLike,
+        DTypeLike,
+        ShapeLike,
+        TensorLike,
+    )
 
-__all__ = ["diag", "tril", "triu"]
+__all__ = ["diag", "eye", "tril", "triu"]
 
 
 def _infer_diag(x: TensorType) -> TensorType:
@@ -155,3 +167,69 @@ def triu(x: ArrayLike, /, *, k: int = 0) -> Tensor:
 
     """
     return dispatch(TRIANGLE, x, upper=True, k=k)
+
+
+def _infer_eye(*, n_rows: int, n_cols: int, dtype: DType) -> TensorType:
+    if dtype is dt.string:
+        raise DTypeError("dtype must not be string: an identity matrix contains numbers")
+    return TensorType(dtype, (n_rows, n_cols))
+
+
+EYE = KernelSpec(
+    "Eye",
+    (),
+    _infer_eye,
+    attributes={
+        "n_rows": attributes.integer(at_least=0),
+        "n_cols": attributes.optional(
+            attributes.integer(at_least=0), lambda known: known["n_rows"]
+        ),
+        "k": attributes.integer(0),
+        "dtype": attributes.dtype("float32"),
+    },
+)
+
+
+def eye(
+    n_rows: int,
+    n_cols: int | None = None,
+    /,
+    *,
+    k: int = 0,
+    batch_shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+    device: str | None = None,
+) -> Tensor:
+    """Return a matrix with ones on a diagonal and zeros otherwise, float32 by default.
+
+    Args:
+        n_rows: number of rows.
+        n_cols: number of columns; ``n_rows`` by default.
+        k: the diagonal: 0 is the main one, 1 the one above it, -1 the one below.
+        batch_shape: sizes of leading axes along which the matrix is repeated.
+        dtype: any but strings.
+        device: of the result; the active one by default.
+
+    Raises:
+        ArgumentError: a number of rows or columns is negative.
+        DTypeError: ``dtype`` is string.
+
+    Source: the array API standard; ``batch_shape`` is TensorFlow's.
+
+    Examples:
+        >>> tp.eye(2)
+        Tensor([[1., 0.],
+                [0., 1.]], dtype=float32, device='cpu')
+        >>> tp.eye(2, 3, k=1)
+        Tensor([[0., 1., 0.],
+                [0., 0., 1.]], dtype=float32, device='cpu')
+        >>> tp.eye(2, batch_shape=(5,)).shape
+        (5, 2, 2)
+
+    """
+    wanted = dt.default_float if dtype is None else dt.of(dtype, "eye")
+    made = run_on(device, lambda: dispatch(EYE, n_rows=n_rows, n_cols=n_cols, k=k, dtype=wanted))
+    if isinstance(batch_shape, tuple | list) and not batch_shape:
+        return made
+    batch = shapes.as_shape(batch_shape, "eye: batch_shape")
+    return run_on(device, lambda: broadcast_to(made, (*batch, *made.shape)))

@@ -1,20 +1,18 @@
-"""Moving elements without arithmetic: shapes, axes, slices, padding, joining."""
+"""Shapes and axes of tensors, changed without arithmetic: specs and public functions."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract import attributes, inference, shapes
-from tensorplug.contract import dtypes as dt
 from tensorplug.contract.arguments import flag, quoted
 from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch, dispatch_unary
-from tensorplug.errors import ArgumentError, CopyNeededError, DTypeError, ShapeError
+from tensorplug.errors import CopyNeededError, ShapeError
+from tensorplug.ops.extents import SLICE
+from tensorplug.ops.joining import CONCAT
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from tensorplug.contract.dtypes import DType
     from tensorplug.contract.shapes import Shape
     from tensorplug.contract.spec import InputTypes
     from tensorplug.dispatch.tensor import Tensor
@@ -22,15 +20,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "broadcast_to",
-    "concat",
     "expand_dims",
     "identity",
     "matrix_transpose",
     "permute_dims",
     "reshape",
-    "slice",
     "squeeze",
-    "stack",
 ]
 
 IDENTITY = KernelSpec("Identity", ("x",), inference.same, expression=lambda x: x)
@@ -113,145 +108,6 @@ BROADCAST_TO = KernelSpec(
         "input_shape": Attribute(_read_input_shape, None, "the shape of x"),
     },
     expression=lambda x: x,
-)
-
-
-def _infer_slice(x: TensorType, *, begin: tuple[int, ...], size: tuple[int, ...]) -> TensorType:
-    for axis, (first, count, length) in enumerate(zip(begin, size, x.shape, strict=True)):
-        if first < 0 or count < 0 or first + count > length:
-            raise ShapeError(
-                f"the slice of {count} from {first} exceeds axis {axis} of length {length}"
-            )
-    return TensorType(x.dtype, size)
-
-
-def _read_begin(value: Any, types: InputTypes) -> tuple[int, ...]:
-    begin = shapes.as_ints(value, "begin")
-    rank: int = types["x"].rank
-    if len(begin) > rank:
-        raise ShapeError(f"{list(begin)} has more entries than the rank {rank}")
-    return begin + (0,) * (rank - len(begin))
-
-
-def _read_size(value: Any, known: InputTypes) -> tuple[int, ...]:
-    shape: Shape = known["x"].shape
-    begin: tuple[int, ...] = known["begin"]
-    sizes = () if value is None else shapes.as_ints(value, "size")
-    if len(sizes) > len(shape):
-        raise ShapeError(f"{list(sizes)} has more entries than the rank {len(shape)}")
-    counts = sizes + (-1,) * (len(shape) - len(sizes))
-    return tuple(
-        length - first if count == -1 else count
-        for count, first, length in zip(counts, begin, shape, strict=True)
-    )
-
-
-SLICE = KernelSpec(
-    "Slice",
-    ("x",),
-    _infer_slice,
-    attributes={
-        "begin": Attribute(_read_begin, form="tuple of one int per axis of x"),
-        "size": Attribute(
-            _read_size, None, "tuple of one int >= 0 per axis of x; None takes all that is left"
-        ),
-    },
-)
-
-
-def _infer_pad_v2(
-    x: TensorType, *, paddings: tuple[tuple[int, int], ...], constant_value: dt.Scalar | str
-) -> TensorType:
-    _check_constant(constant_value, x.dtype)
-    sizes = (low + n + high for (low, high), n in zip(paddings, x.shape, strict=True))
-    return TensorType(x.dtype, tuple(sizes))
-
-
-def _check_constant(value: dt.Scalar | str, dtype: DType) -> None:
-    if isinstance(value, str) != (dtype is dt.string):
-        raise DTypeError(f"{value!r} cannot become {dtype}")
-    if not isinstance(value, str):
-        dt.check_number(value, dtype)
-
-
-def _read_constant(value: Any, known: InputTypes) -> dt.Scalar | str:
-    """Return a number or a string; None becomes 0, or the empty string."""
-    if value is None:
-        return "" if known["x"].dtype is dt.string else 0
-    if isinstance(value, str):
-        return str(value)
-    number: dt.Scalar = attributes.number().canonical(value, known)  # type: ignore[assignment]  # a number
-    return number
-
-
-def read_paddings(value: Any, known: InputTypes) -> tuple[tuple[int, int], ...]:
-    """Return an attribute of one pair of ints, before and after, per axis of x."""
-    return shapes.pairs(value, known["x"].rank)
-
-
-PAD_V2 = KernelSpec(
-    "PadV2",
-    ("x",),
-    _infer_pad_v2,
-    attributes={
-        "paddings": Attribute(
-            read_paddings, form="tuple of one pair (before, after) of ints >= 0 per axis of x"
-        ),
-        "constant_value": Attribute(
-            _read_constant,
-            None,
-            "bool, int, float, complex or str; None becomes 0, or '' for strings",
-        ),
-    },
-)
-
-
-def _infer_concat(xs: list[TensorType], *, axis: int) -> TensorType:
-    if not xs:
-        raise ArgumentError("xs is empty")
-    first = xs[0]
-    for x in xs[1:]:
-        if x.dtype is not first.dtype:
-            raise DTypeError(f"xs must have the same dtype, got {first.dtype} and {x.dtype}")
-        same = x.rank == first.rank and all(
-            a == b
-            for at, (a, b) in enumerate(zip(x.shape, first.shape, strict=True))
-            if at != axis
-        )
-        if not same:
-            raise ShapeError(
-                f"xs must have the same sizes outside axis {axis}, got {first} and {x}"
-            )
-    total = sum(x.shape[axis] for x in xs)
-    return TensorType(first.dtype, (*first.shape[:axis], total, *first.shape[axis + 1 :]))
-
-
-CONCAT = KernelSpec(
-    "Concat",
-    ("xs[]",),
-    _infer_concat,
-    attributes={"axis": attributes.axis("xs", 0)},
-    promote=("xs",),
-)
-
-
-def _infer_pack(xs: list[TensorType], *, axis: int) -> TensorType:
-    first = xs[0]
-    for x in xs[1:]:
-        if x.dtype is not first.dtype:
-            raise DTypeError(f"xs must have the same dtype, got {first.dtype} and {x.dtype}")
-        if x.shape != first.shape:
-            raise ShapeError(f"xs must have the same shape, got {first} and {x}")
-    shape = first.shape
-    return TensorType(first.dtype, (*shape[:axis], len(xs), *shape[axis:]))
-
-
-PACK = KernelSpec(
-    "Pack",
-    ("xs[]",),
-    _infer_pack,
-    attributes={"axis": attributes.axis("xs", 0, extra=1)},
-    promote=("xs",),
 )
 
 
@@ -452,90 +308,3 @@ def broadcast_to(x: TensorLike, /, shape: ShapeLike) -> Tensor:
 
     """
     return dispatch(BROADCAST_TO, x, shape=shape)
-
-
-@chained
-def slice(x: TensorLike, begin: ShapeLike, size: ShapeLike | None = None) -> Tensor:
-    """Return the block of ``x`` that starts at ``begin`` and has ``size``.
-
-    A size of -1 takes the rest of the axis, as do missing entries of ``size``. Missing entries of
-    ``begin`` are 0. (TensorFlow's Slice; ``x[...]`` is a shorter form.)
-
-    Raises:
-        ShapeError: the block exceeds ``x``, or there are more entries than axes.
-
-    Examples:
-        >>> x = tp.asarray([[1, 2, 3], [4, 5, 6]])
-        >>> tp.slice(x, (0, 1), (2, 2))
-        Tensor([[2, 3],
-                [5, 6]], dtype=int32, device='cpu')
-        >>> tp.slice(x, 1)
-        Tensor([[4, 5, 6]], dtype=int32, device='cpu')
-
-    """
-    return dispatch(SLICE, x, begin=begin, size=size)
-
-
-def pad(
-    x: Any, paddings: Sequence[Sequence[int]], constant_value: dt.Scalar | str | None = None
-) -> Tensor:
-    """Return ``x`` with a constant around it: the public ``pad`` in mode "constant"."""
-    return dispatch(PAD_V2, x, paddings=paddings, constant_value=constant_value)
-
-
-def concat(xs: Sequence[TensorLike], /, axis: int | None = 0) -> Tensor:
-    """Return the tensors ``xs`` joined along ``axis`` (flattened first if it is None).
-
-    Their other sizes must be equal; their dtypes are promoted. (The array API standard's
-    ``concat``.)
-
-    Raises:
-        ShapeError: the ranks or other sizes differ.
-        DTypeError: the dtypes have no common dtype.
-        ArgumentError: ``xs`` is not a list or tuple, or is empty.
-
-    Examples:
-        >>> tp.concat([[1, 2], [3.5]])
-        Tensor([1. , 2. , 3.5], dtype=float32, device='cpu')
-        >>> tp.concat([tp.zeros((2, 3)), tp.ones((2, 1))], axis=1)
-        Tensor([[0., 0., 0., 1.],
-                [0., 0., 0., 1.]], dtype=float32, device='cpu')
-        >>> tp.concat([[[1, 2]], [[3]]], axis=None)
-        Tensor([1, 2, 3], dtype=int32, device='cpu')
-
-    """
-    listed = _check_list(xs, "concat")
-    if axis is None:
-        return dispatch(CONCAT, [reshape(x, (-1,)) for x in listed], axis=0)
-    return dispatch(CONCAT, listed, axis=axis)
-
-
-def stack(xs: Sequence[TensorLike], /, axis: int = 0) -> Tensor:
-    """Return the tensors ``xs``, which have the same shape, joined along a new axis.
-
-    Their dtypes are promoted. ``axis`` is the position of the new axis in the result. (The array
-    API standard's ``stack``, TensorFlow's Pack.)
-
-    Raises:
-        ShapeError: the shapes differ.
-        DTypeError: the dtypes have no common dtype.
-        ArgumentError: ``xs`` is not a list or tuple, or is empty.
-
-    Examples:
-        >>> tp.stack([[1, 2], [3, 4]])
-        Tensor([[1, 2],
-                [3, 4]], dtype=int32, device='cpu')
-        >>> tp.stack([[1, 2], [3, 4]], axis=-1)
-        Tensor([[1, 3],
-                [2, 4]], dtype=int32, device='cpu')
-
-    """
-    return dispatch(PACK, _check_list(xs, "stack"), axis=axis)
-
-
-def _check_list(xs: object, caller: str) -> list[Any]:
-    if not isinstance(xs, list | tuple):
-        raise ArgumentError(f"{caller}: xs must be a list of tensors, got {type(xs).__name__}")
-    if not xs:
-        raise ArgumentError(f"{caller}: xs must contain at least one tensor, got an empty list")
-    return list(xs)

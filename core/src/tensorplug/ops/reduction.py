@@ -10,8 +10,8 @@ from tensorplug.contract.arguments import flag
 from tensorplug.contract.spec import KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch
 from tensorplug.errors import ShapeError
+from tensorplug.ops.casting import astype
 from tensorplug.ops.default_integers import accumulates, gives_indices
-from tensorplug.ops.elementwise import astype
 from tensorplug.ops.movement import reshape
 
 if TYPE_CHECKING:

@@ -15,9 +15,11 @@ from tensorplug.contract.expressions import of_floats
 from tensorplug.contract.spec import Attribute, KernelSpec
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch, dispatch_binary, dispatch_unary
 from tensorplug.errors import ArgumentError, DTypeError
+from tensorplug.ops.arithmetic import maximum, minimum
+from tensorplug.ops.casting import astype
+from tensorplug.ops.choosing import where
 from tensorplug.ops.comparison import isfinite
 from tensorplug.ops.complexes import complex, imag, real
-from tensorplug.ops.elementwise import astype, maximum, minimum, where
 from tensorplug.ops.movement import identity
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug.ops.movement import pad, slice
+from tensorplug.ops.extents import pad, slice
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,16 +10,21 @@ from tensorplug.contract.arguments import flag
 from tensorplug.contract.spec import UNKNOWN, Attribute, KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch_multiple
 from tensorplug.errors import DTypeError, ShapeError
+from tensorplug.ops.arithmetic import minimum
+from tensorplug.ops.casting import astype
 from tensorplug.ops.comparison import equal, logical_and, logical_not, not_equal
 from tensorplug.ops.complexes import imag, real
-from tensorplug.ops.creation import arange, full, ones, zeros
+from tensorplug.ops.creation import full, ones, zeros
 from tensorplug.ops.cumulative import cumsum, diff
 from tensorplug.ops.default_integers import gives_indices
-from tensorplug.ops.elementwise import astype, minimum
+from tensorplug.ops.extents import slice
 from tensorplug.ops.indexing.coordinates import flatnonzero
-from tensorplug.ops.indexing.indexing import gather, scatter_nd
+from tensorplug.ops.indexing.indexing import gather
+from tensorplug.ops.indexing.writing import scatter_nd
+from tensorplug.ops.joining import concat
 from tensorplug.ops.kinds import operands
-from tensorplug.ops.movement import concat, reshape, slice
+from tensorplug.ops.movement import reshape
+from tensorplug.ops.ranges import arange
 from tensorplug.ops.searching import searchsorted
 from tensorplug.ops.sorting import argsort, sort
 

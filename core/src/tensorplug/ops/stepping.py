@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tensorplug.dispatch.context import current_context, engine_of
 from tensorplug.ops.indexing.slicing import unstack
-from tensorplug.ops.movement import stack
+from tensorplug.ops.joining import stack
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Literal
 from tensorplug.contract.rules import RuleTable
 from tensorplug.mapping.derived import align
 from tensorplug.ops import arrangement as ops
-from tensorplug.ops.movement import pad, reshape
-from tensorplug.ops.movement import slice as slice_
+from tensorplug.ops.extents import pad
+from tensorplug.ops.extents import slice as slice_
+from tensorplug.ops.movement import reshape
 from tensorplug.ops.reduction import sum as sum_
 
 if TYPE_CHECKING:

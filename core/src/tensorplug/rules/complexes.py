@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from tensorplug.contract.rules import RuleTable
 from tensorplug.ops import complexes as ops
-from tensorplug.ops.elementwise import astype, div_no_nan
+from tensorplug.ops.arithmetic import div_no_nan
+from tensorplug.ops.casting import astype
 
 if TYPE_CHECKING:
     from tensorplug.contract.spec import TensorType

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from tensorplug.contract.rules import RuleTable
 from tensorplug.dispatch.calls import dispatch
 from tensorplug.ops import diagonals as ops
-from tensorplug.ops.movement import pad, reshape
-from tensorplug.ops.movement import slice as slice_
+from tensorplug.ops.extents import pad
+from tensorplug.ops.extents import slice as slice_
+from tensorplug.ops.movement import reshape
 
 if TYPE_CHECKING:
     from tensorplug.contract.spec import TensorType

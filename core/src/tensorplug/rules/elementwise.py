@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.rules import RuleTable
-from tensorplug.ops import comparison, complexes, elementwise, rounding, strings
+from tensorplug.ops import (
+    arithmetic,
+    casting,
+    choosing,
+    comparison,
+    complexes,
+    rounding,
+    strings,
+)
 from tensorplug.ops import comparison as cmp
 from tensorplug.ops import elementwise as ops
 from tensorplug.ops.nn import activation
@@ -18,8 +26,8 @@ if TYPE_CHECKING:
 
 rules: RuleTable = RuleTable()
 rules.stop(ops.FLOOR, because="constant between jumps")
-rules.stop(ops.FLOOR_DIV, because="constant between jumps")
-rules.stop(ops.SELECT, "condition", because="truth values")
+rules.stop(arithmetic.FLOOR_DIV, because="constant between jumps")
+rules.stop(choosing.SELECT, "condition", because="truth values")
 
 
 @rules.vjp(ops.NEG, "x")
@@ -30,7 +38,7 @@ def neg(dy: Tensor) -> Tensor:
 @rules.vjp(ops.ABS, "x")
 def abs_(dy: Tensor, x: Tensor) -> Tensor:
     # At 0 the last branch gives 0. It is x * 0, not 0, so that NaN stays NaN.
-    return dy * ops.where(x > 0, 1.0, ops.where(x < 0, -1.0, x * 0.0))
+    return dy * choosing.where(x > 0, 1.0, choosing.where(x < 0, -1.0, x * 0.0))
 
 
 @rules.vjp(ops.EXP, "x")
@@ -78,112 +86,112 @@ def square(dy: Tensor, x: Tensor) -> Tensor:
     return dy * 2.0 * x
 
 
-@rules.vjp(ops.ADD, "a")
+@rules.vjp(arithmetic.ADD, "a")
 def add_wrt_a(dy: Tensor) -> Tensor:
     return dy
 
 
-@rules.vjp(ops.ADD, "b")
+@rules.vjp(arithmetic.ADD, "b")
 def add_wrt_b(dy: Tensor) -> Tensor:
     return dy
 
 
-@rules.vjp(ops.ADD_N, "xs")
+@rules.vjp(arithmetic.ADD_N, "xs")
 def add_n(dy: Tensor, xs_type: list[TensorType]) -> list[Tensor]:
     return [dy for _ in xs_type]
 
 
-@rules.vjp(ops.SUB, "a")
+@rules.vjp(arithmetic.SUB, "a")
 def sub_wrt_a(dy: Tensor) -> Tensor:
     return dy
 
 
-@rules.vjp(ops.SUB, "b")
+@rules.vjp(arithmetic.SUB, "b")
 def sub_wrt_b(dy: Tensor) -> Tensor:
     return -dy
 
 
-@rules.vjp(ops.MULTIPLY, "a")
+@rules.vjp(arithmetic.MULTIPLY, "a")
 def multiply_wrt_a(dy: Tensor, b: Tensor) -> Tensor:
     return dy * b
 
 
-@rules.vjp(ops.MULTIPLY, "b")
+@rules.vjp(arithmetic.MULTIPLY, "b")
 def multiply_wrt_b(dy: Tensor, a: Tensor) -> Tensor:
     return dy * a
 
 
-@rules.vjp(ops.REAL_DIV, "a")
+@rules.vjp(arithmetic.REAL_DIV, "a")
 def real_div_wrt_a(dy: Tensor, b: Tensor) -> Tensor:
     return dy / b
 
 
-@rules.vjp(ops.REAL_DIV, "b")
+@rules.vjp(arithmetic.REAL_DIV, "b")
 def real_div_wrt_b(dy: Tensor, b: Tensor, out: Tensor) -> Tensor:
     return -dy * out / b
 
 
-@rules.vjp(ops.DIV_NO_NAN, "a")
+@rules.vjp(arithmetic.DIV_NO_NAN, "a")
 def div_no_nan_wrt_a(dy: Tensor, b: Tensor) -> Tensor:
-    return ops.div_no_nan(dy, b)
+    return arithmetic.div_no_nan(dy, b)
 
 
-@rules.vjp(ops.DIV_NO_NAN, "b")
+@rules.vjp(arithmetic.DIV_NO_NAN, "b")
 def div_no_nan_wrt_b(dy: Tensor, b: Tensor, out: Tensor) -> Tensor:
-    return ops.div_no_nan(-dy * out, b)
+    return arithmetic.div_no_nan(-dy * out, b)
 
 
-@rules.vjp(ops.MOD, "a")
+@rules.vjp(arithmetic.MOD, "a")
 def mod_wrt_a(dy: Tensor) -> Tensor:
     return dy
 
 
-@rules.vjp(ops.MOD, "b")
+@rules.vjp(arithmetic.MOD, "b")
 def mod_wrt_b(dy: Tensor, a: Tensor, b: Tensor) -> Tensor:
     return -dy * (a // b)
 
 
-@rules.vjp(ops.POW, "a")
+@rules.vjp(arithmetic.POW, "a")
 def pow_wrt_a(dy: Tensor, a: Tensor, b: Tensor) -> Tensor:
     # The derivative of a**0 is 0, but 0 * a**-1 is NaN for a = 0, and so are further derivatives
     # where a**-2 overflows. 0 / a is 0, and has the right mixed second derivative.
     constant = cmp.equal(b, 0)
     factor = dy * b
-    sloped = factor * a ** ops.where(constant, 1.0, b - 1.0)
-    safe = ops.where(cmp.logical_and(constant, cmp.not_equal(a, 0)), a, 1.0)
-    return ops.where(constant, factor / safe, sloped)
+    sloped = factor * a ** choosing.where(constant, 1.0, b - 1.0)
+    safe = choosing.where(cmp.logical_and(constant, cmp.not_equal(a, 0)), a, 1.0)
+    return choosing.where(constant, factor / safe, sloped)
 
 
-@rules.vjp(ops.POW, "b")
+@rules.vjp(arithmetic.POW, "b")
 def pow_wrt_b(dy: Tensor, a: Tensor, out: Tensor) -> Tensor:
     if a.dtype in dt.COMPLEX:
         zero = cmp.equal(a, 0)
-        return dy * out * ops.where(zero, 0.0, ops.log(ops.where(zero, 1.0, a)))
+        return dy * out * choosing.where(zero, 0.0, ops.log(choosing.where(zero, 1.0, a)))
     # a**b is real near b only for a > 0. Otherwise the gradient is 0, as in TensorFlow.
-    return dy * out * ops.where(a > 0, ops.log(ops.where(a > 0, a, 1.0)), 0.0)
+    return dy * out * choosing.where(a > 0, ops.log(choosing.where(a > 0, a, 1.0)), 0.0)
 
 
-@rules.vjp(ops.MAXIMUM, "a")
+@rules.vjp(arithmetic.MAXIMUM, "a")
 def maximum_wrt_a(dy: Tensor, a: Tensor, b: Tensor) -> Tensor:
     return _share(dy, a > b, cmp.equal(a, b))
 
 
-@rules.vjp(ops.MAXIMUM, "b")
+@rules.vjp(arithmetic.MAXIMUM, "b")
 def maximum_wrt_b(dy: Tensor, a: Tensor, b: Tensor) -> Tensor:
     return _share(dy, b > a, cmp.equal(a, b))
 
 
-@rules.vjp(ops.MINIMUM, "a")
+@rules.vjp(arithmetic.MINIMUM, "a")
 def minimum_wrt_a(dy: Tensor, a: Tensor, b: Tensor) -> Tensor:
     return _share(dy, a < b, cmp.equal(a, b))
 
 
-@rules.vjp(ops.MINIMUM, "b")
+@rules.vjp(arithmetic.MINIMUM, "b")
 def minimum_wrt_b(dy: Tensor, a: Tensor, b: Tensor) -> Tensor:
     return _share(dy, b < a, cmp.equal(a, b))
 
 
-@rules.vjp(ops.SQUARED_DIFFERENCE)
+@rules.vjp(arithmetic.SQUARED_DIFFERENCE)
 def squared_difference(
     wanted: frozenset[str], dy: Tensor, a: Tensor, b: Tensor
 ) -> dict[str, Tensor]:
@@ -191,42 +199,42 @@ def squared_difference(
     return {name: slope if name == "a" else -slope for name in wanted}
 
 
-@rules.vjp(ops.CAST, "x")
+@rules.vjp(casting.CAST, "x")
 def cast(dy: Tensor, x_type: TensorType) -> Tensor:
-    return ops.astype(dy, x_type.dtype)
+    return casting.astype(dy, x_type.dtype)
 
 
-@rules.vjp(ops.SELECT, "t")
+@rules.vjp(choosing.SELECT, "t")
 def select_wrt_t(dy: Tensor, condition: Tensor) -> Tensor:
-    return ops.where(condition, dy, 0.0)
+    return choosing.where(condition, dy, 0.0)
 
 
-@rules.vjp(ops.SELECT, "e")
+@rules.vjp(choosing.SELECT, "e")
 def select_wrt_e(dy: Tensor, condition: Tensor) -> Tensor:
-    return ops.where(condition, 0.0, dy)
+    return choosing.where(condition, 0.0, dy)
 
 
 def _share(dy: Tensor, wins: Tensor, ties: Tensor) -> Tensor:
     """Return dy where this operand wins, and half of it at a tie."""
-    return ops.where(wins, dy, ops.where(ties, dy * 0.5, 0.0))
+    return choosing.where(wins, dy, choosing.where(ties, dy * 0.5, 0.0))
 
 
-rules.elementwise(ops.SQUARE, ops.SQUARED_DIFFERENCE, ops.DIV_NO_NAN)
-rules.linear(ops.CAST, "x")
-rules.linear(ops.SELECT, "t", "e")
+rules.elementwise(ops.SQUARE, arithmetic.SQUARED_DIFFERENCE, arithmetic.DIV_NO_NAN)
+rules.linear(casting.CAST, "x")
+rules.linear(choosing.SELECT, "t", "e")
 
 
-@rules.jvp(ops.ADD_N, "xs")
+@rules.jvp(arithmetic.ADD_N, "xs")
 def add_n_jvp(xs_dot: list[Tensor | None]) -> Tensor:
     given = [tangent for tangent in xs_dot if tangent is not None]
-    return ops.add_n(given) if len(given) > 1 else given[0]
+    return arithmetic.add_n(given) if len(given) > 1 else given[0]
 
 
 rules.broadcast(
     *(comparison.NOT_EQUAL, comparison.LOGICAL_XOR),
     *(comparison.IS_FINITE, comparison.IS_INF, comparison.IS_NAN),
     *(complexes.COMPLEX, complexes.REAL, complexes.IMAG, complexes.CONJ),
-    elementwise.ADD_N,
+    arithmetic.ADD_N,
     *(rounding.SIGN, rounding.SIGN_BIT, activation.STEP),
     *(strings.STATIC_REGEX_REPLACE, strings.STRING_TO_HASH_BUCKET_FAST),
 )

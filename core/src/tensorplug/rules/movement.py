@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tensorplug.contract.rules import RuleTable
 from tensorplug.dispatch.calls import dispatch
 from tensorplug.mapping.derived import align, to_shape
+from tensorplug.ops import extents, joining
 from tensorplug.ops import movement as ops
 from tensorplug.ops.indexing.slicing import unstack
 
@@ -43,45 +44,45 @@ def broadcast_to(dy: Tensor) -> Tensor:
     return dy
 
 
-@rules.vjp(ops.SLICE, "x")
+@rules.vjp(extents.SLICE, "x")
 def slice_(dy: Tensor, x_type: TensorType, begin: tuple[int, ...]) -> Tensor:
     after = [
         length - first - count
         for length, first, count in zip(x_type.shape, begin, dy.shape, strict=True)
     ]
-    return ops.pad(dy, list(zip(begin, after, strict=True)))
+    return extents.pad(dy, list(zip(begin, after, strict=True)))
 
 
-@rules.vjp(ops.PAD_V2, "x")
+@rules.vjp(extents.PAD_V2, "x")
 def pad(dy: Tensor, x_type: TensorType, paddings: tuple[tuple[int, int], ...]) -> Tensor:
-    return ops.slice(dy, [before for before, _ in paddings], x_type.shape)
+    return extents.slice(dy, [before for before, _ in paddings], x_type.shape)
 
 
-@rules.vjp(ops.CONCAT, "xs")
+@rules.vjp(joining.CONCAT, "xs")
 def concat(dy: Tensor, xs_type: list[TensorType], axis: int) -> list[Tensor]:
     parts, at = [], 0
     for x_type in xs_type:
         begin = [at if dimension == axis else 0 for dimension in range(x_type.rank)]
-        parts.append(ops.slice(dy, begin, x_type.shape))
+        parts.append(extents.slice(dy, begin, x_type.shape))
         at += x_type.shape[axis]
     return parts
 
 
-@rules.vjp(ops.PACK, "xs")
+@rules.vjp(joining.PACK, "xs")
 def pack(dy: Tensor, axis: int) -> list[Tensor]:
     return list(unstack(dy, axis=axis))
 
 
-for _spec in (ops.IDENTITY, ops.RESHAPE, ops.TRANSPOSE, ops.BROADCAST_TO, ops.SLICE):
+for _spec in (ops.IDENTITY, ops.RESHAPE, ops.TRANSPOSE, ops.BROADCAST_TO, extents.SLICE):
     rules.linear(_spec, "x")
 rules.linear(ops.EXPAND_DIMS, "input")
-rules.linear(ops.PAD_V2, "x", constant_value=0)
-rules.linear(ops.CONCAT, "xs")
-rules.linear(ops.PACK, "xs")
+rules.linear(extents.PAD_V2, "x", constant_value=0)
+rules.linear(joining.CONCAT, "xs")
+rules.linear(joining.PACK, "xs")
 
 rules.leading(ops.EXPAND_DIMS, "dim")
-rules.leading(ops.CONCAT, "axis")
-rules.leading(ops.PACK, "axis")
+rules.leading(joining.CONCAT, "axis")
+rules.leading(joining.PACK, "axis")
 
 
 @rules.batch(ops.RESHAPE)
@@ -99,11 +100,11 @@ def broadcast_to_batch(x: Tensor, *, size: int, shape: Shape) -> Tensor:
     return ops.broadcast_to(align(x, len(shape)), (size, *shape))
 
 
-@rules.batch(ops.SLICE)
+@rules.batch(extents.SLICE)
 def slice__batch(x: Tensor, *, out: TensorType, size: int, begin: tuple[int, ...]) -> Tensor:
-    return ops.slice(x, (0, *begin), (size, *out.shape))
+    return extents.slice(x, (0, *begin), (size, *out.shape))
 
 
-@rules.batch(ops.PAD_V2)
+@rules.batch(extents.PAD_V2)
 def pad_batch(x: Tensor, *, paddings: tuple[tuple[int, int], ...], constant_value: Any) -> Tensor:
-    return dispatch(ops.PAD_V2, x, paddings=((0, 0), *paddings), constant_value=constant_value)
+    return dispatch(extents.PAD_V2, x, paddings=((0, 0), *paddings), constant_value=constant_value)

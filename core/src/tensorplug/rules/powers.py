@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 from tensorplug.contract.rules import RuleTable
 from tensorplug.ops import powers as ops
+from tensorplug.ops.arithmetic import div_no_nan
+from tensorplug.ops.choosing import where
 from tensorplug.ops.comparison import equal, isinf, logical_and
-from tensorplug.ops.elementwise import div_no_nan, exp, where
+from tensorplug.ops.elementwise import exp
 from tensorplug.ops.nn.activation import sigmoid
 
 if TYPE_CHECKING:

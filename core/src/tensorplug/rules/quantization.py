@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.rules import RuleTable
 from tensorplug.ops import quantization as ops
+from tensorplug.ops import quantized_products
+from tensorplug.ops.casting import astype
+from tensorplug.ops.choosing import where
 from tensorplug.ops.comparison import logical_and
-from tensorplug.ops.elementwise import astype, where
 from tensorplug.ops.matrix_products import matmul
 from tensorplug.ops.rounding import round as round_
 from tensorplug.ops.scale_blocks import centred, spread, total
@@ -29,7 +31,9 @@ _ROUNDED = "rounds to integers; fake_quantize passes gradients"
 rules.stop(ops.QUANTIZE, because=_ROUNDED)
 rules.stop(ops.DEQUANTIZE, "x", "zero_point", because="integers")
 rules.stop(ops.FAKE_QUANTIZE, "zero_point", because="integers")
-rules.stop(ops.QUANTIZED_MAT_MUL, "a_zero_point", "b_zero_point", because="integers")
+rules.stop(
+    quantized_products.QUANTIZED_MAT_MUL, "a_zero_point", "b_zero_point", because="integers"
+)
 
 
 def _of_integers(dy: Tensor, x: Tensor, scale: Tensor, zero_point: Tensor | None) -> Tensor:
@@ -73,7 +77,7 @@ def fake_quantize(
     return {name: found[name] for name in wanted}
 
 
-@rules.vjp(ops.QUANTIZED_MAT_MUL, "a", "b", "a_scale", "b_scale")
+@rules.vjp(quantized_products.QUANTIZED_MAT_MUL, "a", "b", "a_scale", "b_scale")
 def quantized_mat_mul(
     wanted: frozenset[str],
     dy: Tensor,

@@ -8,13 +8,15 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.contract.rules import RuleTable
 from tensorplug.dispatch.calls import dispatch, dispatch_multiple
 from tensorplug.ops import ragged as ops
+from tensorplug.ops.casting import astype
+from tensorplug.ops.choosing import where
 from tensorplug.ops.comparison import less
 from tensorplug.ops.counting import unsorted_segment_sum
-from tensorplug.ops.creation import arange, asarray, full
-from tensorplug.ops.elementwise import astype, where
+from tensorplug.ops.creation import asarray, full
+from tensorplug.ops.extents import slice as slice_
 from tensorplug.ops.indexing.indexing import gather
 from tensorplug.ops.movement import reshape
-from tensorplug.ops.movement import slice as slice_
+from tensorplug.ops.ranges import arange
 from tensorplug.ops.searching import searchsorted
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from tensorplug.contract import shapes
 from tensorplug.contract.rules import RuleTable
-from tensorplug.ops import movement
+from tensorplug.ops import extents, joining, movement
 from tensorplug.ops import reduction as ops
+from tensorplug.ops.casting import astype
 from tensorplug.ops.comparison import equal
 from tensorplug.ops.creation import ones
-from tensorplug.ops.elementwise import astype
 
 if TYPE_CHECKING:
     from tensorplug.contract.spec import TensorType
@@ -90,13 +90,13 @@ def multiply_others(x: Tensor, axis: Axes) -> Tensor:
     levels = []
     while level.shape[1] > 1:
         if level.shape[1] % 2:
-            level = movement.pad(level, ((0, 0), (0, 1)), 1)
+            level = extents.pad(level, ((0, 0), (0, 1)), 1)
         levels.append(level)
         level = level[:, 0::2] * level[:, 1::2]
     others = ones((rows, min(count, 1)), dtype=x.dtype)
     for below in reversed(levels):
         width = below.shape[1]
-        siblings = movement.stack((below[:, 1::2], below[:, 0::2]), axis=2)
+        siblings = joining.stack((below[:, 1::2], below[:, 0::2]), axis=2)
         pairs = movement.expand_dims(others[:, : width // 2], axis=2) * siblings
         others = movement.reshape(pairs, (rows, width))
     back = movement.reshape(others[:, :count], moved.shape)

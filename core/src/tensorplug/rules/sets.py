@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tensorplug.contract.rules import RuleTable
 from tensorplug.ops import sets as ops
-from tensorplug.ops.indexing.indexing import scatter_nd
+from tensorplug.ops.indexing.writing import scatter_nd
 from tensorplug.ops.movement import permute_dims, reshape
 
 if TYPE_CHECKING:

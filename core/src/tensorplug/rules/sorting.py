@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.rules import RuleTable
 from tensorplug.ops import sorting as ops
-from tensorplug.ops.creation import arange
-from tensorplug.ops.indexing.indexing import scatter_nd, take_along_axis
+from tensorplug.ops.indexing.indexing import take_along_axis
+from tensorplug.ops.indexing.writing import scatter_nd
 from tensorplug.ops.movement import permute_dims, reshape
+from tensorplug.ops.ranges import arange
 
 if TYPE_CHECKING:
     from tensorplug.contract.shapes import Shape

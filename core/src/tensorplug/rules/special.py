@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.rules import RuleTable
 from tensorplug.ops import elementwise
+from tensorplug.ops.casting import astype
+from tensorplug.ops.choosing import where
 from tensorplug.ops.elementwise import abs as abs_
-from tensorplug.ops.elementwise import astype, exp, square, where
+from tensorplug.ops.elementwise import exp, square
 from tensorplug.ops.rounding import sign
 from tensorplug.ops.special import (
     bessel_functions,

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.rules import RuleTable
 from tensorplug.ops import trigonometry as ops
+from tensorplug.ops.arithmetic import div_no_nan
+from tensorplug.ops.choosing import where
 from tensorplug.ops.elementwise import abs as abs_
-from tensorplug.ops.elementwise import div_no_nan, sqrt, where
+from tensorplug.ops.elementwise import sqrt
 from tensorplug.ops.powers import hypot
 
 if TYPE_CHECKING:

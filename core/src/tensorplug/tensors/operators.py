@@ -8,7 +8,7 @@ import numpy as np
 
 from tensorplug.contract.dtypes import string
 from tensorplug.dispatch.tensor import Tensor
-from tensorplug.ops import comparison, elementwise, matrix_products, movement, rounding
+from tensorplug.ops import arithmetic, comparison, elementwise, matrix_products, movement, rounding
 from tensorplug.ops.bitwise import (
     bitwise_and,
     bitwise_invert,
@@ -46,44 +46,40 @@ class Operators:
         return bitwise_invert(self)
 
     def __add__(self: Any, other: Operand) -> Tensor:
-        return elementwise.add(self, other) if isinstance(other, KNOWN) else NotImplemented
+        return arithmetic.add(self, other) if isinstance(other, KNOWN) else NotImplemented
 
     def __radd__(self: Any, other: Operand) -> Tensor:
-        return elementwise.add(other, self) if isinstance(other, KNOWN) else NotImplemented
+        return arithmetic.add(other, self) if isinstance(other, KNOWN) else NotImplemented
 
     def __sub__(self: Any, other: Operand) -> Tensor:
-        return elementwise.subtract(self, other) if isinstance(other, KNOWN) else NotImplemented
+        return arithmetic.subtract(self, other) if isinstance(other, KNOWN) else NotImplemented
 
     def __rsub__(self: Any, other: Operand) -> Tensor:
-        return elementwise.subtract(other, self) if isinstance(other, KNOWN) else NotImplemented
+        return arithmetic.subtract(other, self) if isinstance(other, KNOWN) else NotImplemented
 
     def __mul__(self: Any, other: Operand) -> Tensor:
-        return elementwise.multiply(self, other) if isinstance(other, KNOWN) else NotImplemented
+        return arithmetic.multiply(self, other) if isinstance(other, KNOWN) else NotImplemented
 
     def __rmul__(self: Any, other: Operand) -> Tensor:
-        return elementwise.multiply(other, self) if isinstance(other, KNOWN) else NotImplemented
+        return arithmetic.multiply(other, self) if isinstance(other, KNOWN) else NotImplemented
 
     def __truediv__(self: Any, other: Operand) -> Tensor:
-        return elementwise.divide(self, other) if isinstance(other, KNOWN) else NotImplemented
+        return arithmetic.divide(self, other) if isinstance(other, KNOWN) else NotImplemented
 
     def __rtruediv__(self: Any, other: Operand) -> Tensor:
-        return elementwise.divide(other, self) if isinstance(other, KNOWN) else NotImplemented
+        return arithmetic.divide(other, self) if isinstance(other, KNOWN) else NotImplemented
 
     def __floordiv__(self: Any, other: Operand) -> Tensor:
-        return (
-            elementwise.floor_divide(self, other) if isinstance(other, KNOWN) else NotImplemented
-        )
+        return arithmetic.floor_divide(self, other) if isinstance(other, KNOWN) else NotImplemented
 
     def __rfloordiv__(self: Any, other: Operand) -> Tensor:
-        return (
-            elementwise.floor_divide(other, self) if isinstance(other, KNOWN) else NotImplemented
-        )
+        return arithmetic.floor_divide(other, self) if isinstance(other, KNOWN) else NotImplemented
 
     def __mod__(self: Any, other: Operand) -> Tensor:
-        return elementwise.remainder(self, other) if isinstance(other, KNOWN) else NotImplemented
+        return arithmetic.remainder(self, other) if isinstance(other, KNOWN) else NotImplemented
 
     def __rmod__(self: Any, other: Operand) -> Tensor:
-        return elementwise.remainder(other, self) if isinstance(other, KNOWN) else NotImplemented
+        return arithmetic.remainder(other, self) if isinstance(other, KNOWN) else NotImplemented
 
     def __divmod__(self: Any, other: Operand) -> tuple[Tensor, Tensor]:
         return (self // other, self % other) if isinstance(other, KNOWN) else NotImplemented
@@ -92,10 +88,10 @@ class Operators:
         return (other // self, other % self) if isinstance(other, KNOWN) else NotImplemented
 
     def __pow__(self: Any, other: Operand) -> Tensor:
-        return elementwise.pow(self, other) if isinstance(other, KNOWN) else NotImplemented
+        return arithmetic.pow(self, other) if isinstance(other, KNOWN) else NotImplemented
 
     def __rpow__(self: Any, other: Operand) -> Tensor:
-        return elementwise.pow(other, self) if isinstance(other, KNOWN) else NotImplemented
+        return arithmetic.pow(other, self) if isinstance(other, KNOWN) else NotImplemented
 
     def __matmul__(self: Any, other: Operand) -> Tensor:
         return matrix_products.matmul(self, other) if isinstance(other, KNOWN) else NotImplemented

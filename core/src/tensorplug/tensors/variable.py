@@ -6,7 +6,6 @@ another thread takes effect before the call or after it, never during it.
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 from weakref import ref
 
@@ -15,14 +14,11 @@ from tensorplug.contract.arguments import flag, quoted
 from tensorplug.dispatch import host_values
 from tensorplug.dispatch.calls import as_tensor
 from tensorplug.dispatch.context import current_context, engine_of
-from tensorplug.dispatch.locks import Lock
 from tensorplug.dispatch.tensor import Tensor
-from tensorplug.dispatch.weak import WeakValues
 from tensorplug.errors import ArgumentError, DisposedError, DTypeError, GradientError, ShapeError
+from tensorplug.tensors.names import Names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import numpy as np
 
     from tensorplug.contract.spec import TensorType
@@ -31,69 +27,15 @@ if TYPE_CHECKING:
     from tensorplug.typing import ArrayLike, DTypeLike, Index, Operand, TextLike
 
 
-class Variables:
-    """The live variables of an engine by name, in the order of their creation.
-
-    References are weak: deleting or disposing of a variable frees its name.
-    """
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._named: WeakValues[str, Variable] = WeakValues()
-        self._count = itertools.count()
-
-    def listed(self) -> list[Variable]:
-        """Return the live variables, the oldest first."""
-        with self._lock:
-            return self._named.values()
-
-    def enter(self, variable: Variable, name: str | None) -> str:
-        """Register ``variable`` under ``name``, or under a new name; return the name.
-
-        Raises:
-            ArgumentError: another variable has that name.
-
-        """
-        with self._lock:
-            if name is None:
-                name = next(new for new in self._automatic() if new not in self._named)
-            other = self._named.get(name)
-            if other is not None:
-                raise ArgumentError(
-                    f"Variable: a live variable ({other.type}) has the name {name!r}. Choose "
-                    "another name, or none; or dispose of the old one first: call "
-                    "dispose_variables() at the top of a notebook cell that is run again"
-                )
-            self._named[name] = variable
-            return name
-
-    def enter_like(self, variable: Variable, name: str) -> str:
-        """Register ``variable`` under ``name``, with a number appended if that is taken."""
-        with self._lock:
-            numbered = (f"{name}_{number}" for number in itertools.count(1))
-            candidates = itertools.chain((name,), numbered)
-            return self.enter(variable, next(new for new in candidates if new not in self._named))
-
-    def remove(self, variable: Variable) -> None:
-        """Free the name of ``variable``."""
-        with self._lock:
-            if self._named.get(variable.name) is variable:
-                del self._named[variable.name]
-
-    def _automatic(self) -> Iterator[str]:
-        while True:
-            yield f"variable_{next(self._count)}"
-
-
 # The callback that removes a dead engine is C code (dispatch/weak.py says why).
-_by_engine: Final[dict[ref[EngineProtocol], Variables]] = {}
+_by_engine: Final[dict[ref[EngineProtocol], Names[Variable]]] = {}
 
 
-def variables_of(engine: EngineProtocol) -> Variables:
+def variables_of(engine: EngineProtocol) -> Names[Variable]:
     """Return the live variables of an engine."""
     found = _by_engine.get(ref(engine))
     if found is None:
-        found = _by_engine.setdefault(ref(engine, _by_engine.__delitem__), Variables())
+        found = _by_engine.setdefault(ref(engine, _by_engine.__delitem__), Names())
     return found
 
 
@@ -163,7 +105,7 @@ class Variable(Tensor):
     __slots__ = ("_name", "_registry", "_trainable")
 
     _name: str
-    _registry: Variables
+    _registry: Names[Variable]
     _trainable: bool
 
     def __init__(

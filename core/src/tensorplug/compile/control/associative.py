@@ -9,7 +9,8 @@ from tensorplug.contract import shapes
 from tensorplug.contract.arguments import flag
 from tensorplug.errors import ArgumentError, ShapeError
 from tensorplug.ops.arrangement import flip
-from tensorplug.ops.movement import concat, reshape, stack
+from tensorplug.ops.joining import concat, stack
+from tensorplug.ops.movement import reshape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

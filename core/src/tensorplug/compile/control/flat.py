@@ -39,7 +39,7 @@ from tensorplug.dispatch.context import current_context, engine_of
 from tensorplug.dispatch.eager import EAGER
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.engine.interpreters import Interpreter
-from tensorplug.ops import comparison, creation, elementwise
+from tensorplug.ops import arithmetic, casting, comparison, ranges
 from tensorplug.ops.stepping import run_one_by_one
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def switch(
 def _select(index: Tensor, branches: Sequence[Flat], operands: Sequence[Tensor]) -> list[Tensor]:
     """Call all branches, and take the results of another one for each example."""
     if len(branches) - 1 > index.dtype.max:
-        index = elementwise.astype(index, dt.int32)
+        index = casting.astype(index, dt.int32)
     found = branches[0](list(operands))
     for at, branch in enumerate(branches[1:], 1):
         chosen = comparison.greater_equal(index, at)
@@ -178,7 +178,7 @@ def count(
         if not length:
             return list(init)
         if _in_program():
-            numbers = creation.arange(begin, end, dtype=dt.int32)
+            numbers = ranges.arange(begin, end, dtype=dt.int32)
 
             def step(now: list[Tensor]) -> list[Tensor]:
                 return f([now[-1], *now[:-1]])
@@ -193,7 +193,7 @@ def count(
         return [comparison.less(now[0], now[1])]
 
     def advance(now: list[Tensor]) -> list[Tensor]:
-        return [elementwise.add(now[0], 1), now[1], *f([now[0], *now[2:]])]
+        return [arithmetic.add(now[0], 1), now[1], *f([now[0], *now[2:]])]
 
     bounds = [as_tensor(bound, dt.int32) for bound in (begin, end)]
     return while_loop(holds, advance, [*bounds, *init], None, who)[2:]
@@ -224,7 +224,7 @@ def _bounded(
     """Run a loop that can be differentiated: ``most`` steps, which may leave all as it is."""
 
     def step(given: list[Tensor]) -> list[Tensor]:
-        holds = elementwise.astype(condition(given)[0], "int32")
+        holds = casting.astype(condition(given)[0], "int32")
         return switch(holds, [list, body], given, who)
 
     return scan(Steps(step, most, reverse=False, who=who), init, [])
@@ -280,7 +280,7 @@ class _ScanNode(ControlNode):
             more = found[len(found) - sums :]
             return [
                 *found[: len(carried)],
-                *[elementwise.add(total, one) for total, one in zip(totals, more, strict=True)],
+                *[arithmetic.add(total, one) for total, one in zip(totals, more, strict=True)],
                 *found[len(carried) : len(found) - sums],
             ]
 

@@ -16,7 +16,7 @@ from tensorplug.contract import shapes
 from tensorplug.contract.arguments import flag
 from tensorplug.dispatch.calls import as_tensor
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
-from tensorplug.ops import comparison, creation, elementwise
+from tensorplug.ops import casting, comparison, creation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -296,7 +296,7 @@ def cond(
     if chosen.dtype is not dt.bool_:
         chosen = comparison.not_equal(chosen, 0)
     functions = {"false_fn": false_fn, "true_fn": true_fn}
-    found: Y = _switch("cond", elementwise.astype(chosen, dt.int32), functions, operands)
+    found: Y = _switch("cond", casting.astype(chosen, dt.int32), functions, operands)
     return found
 
 
@@ -368,4 +368,4 @@ def _read_bound(value: Any, name: str) -> int | Tensor:
     found = _read_scalar(value, f"fori_loop: {name}")
     if found.dtype not in dt.INTEGER:
         raise DTypeError(f"fori_loop: {name} must be an integer, got {found.type}")
-    return int(found) if flat.is_known(found) else elementwise.astype(found, dt.int32)
+    return int(found) if flat.is_known(found) else casting.astype(found, dt.int32)

@@ -18,7 +18,7 @@ from tensorplug.dispatch.context import current_context, use_context
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.engine.interpreters import Carried, Interpreter
 from tensorplug.mapping.examples import Batched, Examples
-from tensorplug.ops import creation, elementwise, reduction
+from tensorplug.ops import choosing, creation, reduction
 from tensorplug.ops.arrangement import moveaxis
 
 if TYPE_CHECKING:
@@ -233,7 +233,7 @@ def _carrier(tensor: Tensor) -> Any:
 
 def keep_finished(holds: Tensor, new: Sequence[Tensor], old: Sequence[Tensor]) -> list[Tensor]:
     """Return ``new`` for the examples for which a loop goes on, and ``old`` for the others."""
-    return [elementwise.where(holds, a, b) for a, b in zip(new, old, strict=True)]
+    return [choosing.where(holds, a, b) for a, b in zip(new, old, strict=True)]
 
 
 def holds_for_any(tensor: Tensor) -> bool:

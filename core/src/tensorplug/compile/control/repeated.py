@@ -9,7 +9,7 @@ from tensorplug.compile.programs.program import on_buffers
 from tensorplug.compile.tracing.nested import NestedPlan
 from tensorplug.compile.tracing.values import Value
 from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
-from tensorplug.ops import movement
+from tensorplug.ops import joining
 from tensorplug.ops.indexing import slicing
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class ScanPlan(NestedPlan):
     def _joiner(self, engine: Engine, type_: TensorType) -> Callable[[list[Buffer]], Buffer]:
         """Return a function that stacks what the steps give."""
         types = [type_] * self.attributes["length"]
-        plan, _ = engine.explain(movement.PACK, self.device, [types], {"axis": 0})
+        plan, _ = engine.explain(joining.PACK, self.device, [types], {"axis": 0})
         return on_buffers(plan, [[Value(self.device.placement(type_))] * len(types)])
 
 

@@ -12,7 +12,7 @@ from tensorplug.compile.control.hoisting import fits
 from tensorplug.compile.control.sub_programs import SubProgram
 from tensorplug.dispatch.calls import dispatch
 from tensorplug.dispatch.context import use_context
-from tensorplug.ops import elementwise, movement, reduction
+from tensorplug.ops import arithmetic, movement, reduction
 from tensorplug.ops.matrix_products import BATCH_MAT_MUL
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Sunk(NamedTuple):
         carries = dict(zip(self.kept, found, strict=False))
         with use_context(trace.context()):
             for at, call in self.totals:
-                carries[at] = elementwise.add(init[at], _sum(call, known))
+                carries[at] = arithmetic.add(init[at], _sum(call, known))
         return [*[carries[at] for at in range(len(init))], *found[len(self.kept) : end]]
 
 
@@ -102,7 +102,7 @@ def _find(program: SubProgram, carries: int, differing: set[Any]) -> list[_Total
     for at in range(carries):
         carry, output = program.inputs[at], program.outputs[at]
         addition = makers.get(output)
-        if addition is None or addition.plan.spec is not elementwise.ADD:
+        if addition is None or addition.plan.spec is not arithmetic.ADD:
             continue
         others = [each for each in addition.operands() if each is not carry]
         if len(others) != 1 or uses[carry] != 1 or uses[output] != 1:

@@ -26,7 +26,7 @@ from tensorplug.contract.spec import TensorType
 from tensorplug.dispatch.context import use_context
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.engine.operands import flatten
-from tensorplug.ops import elementwise, movement
+from tensorplug.ops import choosing, movement
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
@@ -358,7 +358,7 @@ def build(engine: Engine, device: Device, calls: Sequence[Masked]) -> list[Call]
                     shape = [1] * x.ndim
                     shape[mask.axis] = -1
                     condition = movement.reshape(tensor(keep), shape)
-                    masked = elementwise.where(condition, x, mask.neutral)
+                    masked = choosing.where(condition, x, mask.neutral)
                     operands[mask.input] = trace.operand(masked)
                 inputs = _like(item.inputs, iter(operands))
                 trace.calls.append(Call(item.call.plan, inputs, item.outputs, item.call.site))

@@ -18,8 +18,18 @@ from tensorplug.compile.dynamic.padding import (
     folds,
 )
 from tensorplug.contract import dtypes as dt
-from tensorplug.ops import creation, cumulative, matrix_products, movement, reduction, sorting
-from tensorplug.ops.indexing import indexing
+from tensorplug.ops import (
+    creation,
+    cumulative,
+    extents,
+    joining,
+    matrix_products,
+    movement,
+    ranges,
+    reduction,
+    sorting,
+)
+from tensorplug.ops.indexing import indexing, writing
 from tensorplug.ops.nn.convolution import convolution, depthwise, volumes
 from tensorplug.ops.random import random
 
@@ -230,14 +240,14 @@ def _filter_gradient(case: Case) -> list[Mask] | None:
 
 RULES: Final[Rules] = {
     creation.FILL: (_any_sizes, ("shape",)),
-    creation.RANGE: (_any_sizes, ("stop",)),
+    ranges.RANGE: (_any_sizes, ("stop",)),
     movement.BROADCAST_TO: (elementwise, ("shape", "input_shape")),
     movement.RESHAPE: (_reshape, ("shape",)),
     movement.TRANSPOSE: (_any_sizes, ()),
-    movement.SLICE: (_any_sizes, ("size",)),
-    movement.PAD_V2: (_pad, ("paddings",)),
-    movement.CONCAT: (_concat, ()),
-    movement.PACK: (_any_sizes, ()),
+    extents.SLICE: (_any_sizes, ("size",)),
+    extents.PAD_V2: (_pad, ("paddings",)),
+    joining.CONCAT: (_concat, ()),
+    joining.PACK: (_any_sizes, ()),
     reduction.SUM: (_reduce(_zero), ()),
     reduction.PROD: (_reduce(_one), ()),
     reduction.MAX: (_reduce(_lowest, "reduction_indices"), ()),
@@ -254,8 +264,8 @@ RULES: Final[Rules] = {
     matrix_products.BATCH_MAT_MUL: (_product_of_matrices, ()),
     indexing.GATHER_V2: (_gather, ()),
     indexing.GATHER_ND: (_gather_nd, ()),
-    indexing.SCATTER_ND: (_scatter, ("shape",)),
-    indexing.TENSOR_SCATTER_UPDATE: (_scatter_update, ()),
+    writing.SCATTER_ND: (_scatter, ("shape",)),
+    writing.TENSOR_SCATTER_UPDATE: (_scatter_update, ()),
     **dict.fromkeys(
         (
             random.RANDOM_BITS,

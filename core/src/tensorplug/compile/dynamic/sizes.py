@@ -30,7 +30,7 @@ from tensorplug.errors import (
     RecompileWarning,
     ShapeError,
 )
-from tensorplug.ops import movement
+from tensorplug.ops import extents
 from tensorplug.tensors import tree
 
 if TYPE_CHECKING:
@@ -342,7 +342,7 @@ class Padded(Specialized):
                 buffer, shape = next(buffers), placement.type.shape
                 if result.operand.placement.type.shape != shape:
                     tensor = Tensor._of(buffer, result.operand.placement)
-                    buffer = movement.slice(tensor, (0,) * len(shape), shape)._buffer
+                    buffer = extents.slice(tensor, (0,) * len(shape), shape)._buffer
                 cut.append(buffer)
         return cut
 
@@ -355,4 +355,4 @@ def _paddings(exact: Shape, padded: Shape) -> Paddings | None:
 
 
 def _pad(tensor: Tensor, paddings: Paddings | None) -> Buffer:
-    return (tensor if paddings is None else movement.pad(tensor, paddings))._buffer
+    return (tensor if paddings is None else extents.pad(tensor, paddings))._buffer

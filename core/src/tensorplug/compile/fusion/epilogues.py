@@ -18,7 +18,7 @@ from tensorplug.compile.fusion.steps import Steps
 from tensorplug.compile.tracing.trace import Call
 from tensorplug.compile.tracing.values import Constant, Value
 from tensorplug.contract import dtypes as dt
-from tensorplug.ops import elementwise, matrix_products, movement
+from tensorplug.ops import arithmetic, matrix_products, movement
 from tensorplug.ops.nn import activation, fused
 from tensorplug.ops.nn.convolution import convolution, depthwise
 
@@ -116,7 +116,7 @@ class _Finder:
         spec = call.plan.spec
         if not _is_own(call):
             return None
-        if spec is elementwise.ADD:
+        if spec is arithmetic.ADD:
             found = self._biased(call)
             leaves = self._is_ended if found and found.moves else self._joins_a_group
             return None if leaves(call.outputs[0]) else found
@@ -126,7 +126,7 @@ class _Finder:
         found = self._product(x)
         if found is None:
             place = self._before(x)
-            if place is None or self._calls[place].plan.spec is not elementwise.ADD:
+            if place is None or self._calls[place].plan.spec is not arithmetic.ADD:
                 return None
             biased = self._biased(self._calls[place])
             found = biased and biased._replace(added=place)

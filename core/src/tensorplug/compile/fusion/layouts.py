@@ -23,7 +23,7 @@ from tensorplug.compile.fusion.steps import Composite, Elementwise, Steps
 from tensorplug.compile.tracing.trace import Call
 from tensorplug.compile.tracing.values import Constant, Value
 from tensorplug.contract.windows import channel_axis
-from tensorplug.ops import movement, reduction
+from tensorplug.ops import extents, joining, movement, reduction
 from tensorplug.ops.indexing import slicing
 from tensorplug.ops.nn import fused
 from tensorplug.ops.nn.convolution import convolution, depthwise, dilated_pooling, volumes
@@ -243,11 +243,11 @@ def _reshape(new: Arrangements, call: Call) -> bool:
 
 _RULES: Final[dict[KernelSpec, Rule]] = {
     movement.TRANSPOSE: _transpose,
-    movement.CONCAT: _concat,
+    joining.CONCAT: _concat,
     movement.RESHAPE: _reshape,
     movement.EXPAND_DIMS: _reshape,
-    movement.PAD_V2: _by_axis("paddings"),
-    movement.SLICE: _by_axis("begin", "size"),
+    extents.PAD_V2: _by_axis("paddings"),
+    extents.SLICE: _by_axis("begin", "size"),
     slicing.SPLIT_V: _split,
     **dict.fromkeys((reduction.SUM, reduction.MEAN, reduction.MIN), _reduction("axis")),
     reduction.MAX: _reduction("reduction_indices"),

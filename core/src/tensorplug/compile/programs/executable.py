@@ -16,7 +16,7 @@ from tensorplug.dispatch.observer import execute
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.engine.operands import flatten
 from tensorplug.errors import TensorplugError
-from tensorplug.ops import movement
+from tensorplug.ops import extents, movement
 from tensorplug.ops.indexing import slicing
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _VIEWS: Final = frozenset(
     {
         *(movement.IDENTITY, movement.RESHAPE, movement.EXPAND_DIMS, movement.TRANSPOSE),
-        *(movement.BROADCAST_TO, movement.SLICE),
+        *(movement.BROADCAST_TO, extents.SLICE),
         *(slicing.UNPACK, slicing.SPLIT_V, slicing.STRIDED_SLICE),
     }
 )

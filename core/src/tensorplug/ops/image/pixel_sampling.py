@@ -11,10 +11,15 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from tensorplug.contract import dtypes as dt
+from tensorplug.ops.arithmetic import add, maximum, minimum
+from tensorplug.ops.casting import astype
+from tensorplug.ops.choosing import where
 from tensorplug.ops.comparison import greater_equal, less_equal, logical_and
-from tensorplug.ops.elementwise import add, astype, floor, maximum, minimum, where
-from tensorplug.ops.indexing.indexing import gather, scatter_nd
-from tensorplug.ops.movement import broadcast_to, concat, expand_dims, reshape
+from tensorplug.ops.elementwise import floor
+from tensorplug.ops.indexing.indexing import gather
+from tensorplug.ops.indexing.writing import scatter_nd
+from tensorplug.ops.joining import concat
+from tensorplug.ops.movement import broadcast_to, expand_dims, reshape
 from tensorplug.ops.reduction import sum as sum_
 
 if TYPE_CHECKING:

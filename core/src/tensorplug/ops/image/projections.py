@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tensorplug.contract import dtypes as dt
+from tensorplug.ops.choosing import where
 from tensorplug.ops.comparison import equal, logical_and
-from tensorplug.ops.creation import arange
-from tensorplug.ops.elementwise import floor, where
+from tensorplug.ops.elementwise import floor
+from tensorplug.ops.extents import slice as slice_
 from tensorplug.ops.image import fill_modes, pixel_sampling
 from tensorplug.ops.kinds import widen_half
 from tensorplug.ops.movement import reshape
-from tensorplug.ops.movement import slice as slice_
+from tensorplug.ops.ranges import arange
 
 if TYPE_CHECKING:
     from tensorplug.contract.shapes import Shape

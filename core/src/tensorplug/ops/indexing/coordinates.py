@@ -9,7 +9,7 @@ from tensorplug.contract import shapes
 from tensorplug.contract.spec import UNKNOWN, KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch, dispatch_binary, dispatch_unary
 from tensorplug.errors import DTypeError, ShapeError
-from tensorplug.ops import movement
+from tensorplug.ops import extents, movement
 from tensorplug.ops.default_integers import gives_indices
 from tensorplug.ops.indexing import indexing
 
@@ -89,7 +89,7 @@ def nonzero(x: ArrayLike, /) -> tuple[Tensor, ...]:
     count = found.shape[0]
     if x.ndim == 1:
         return (movement.reshape(found, (count,)),)
-    columns = (movement.slice(found, (0, axis), (count, 1)) for axis in range(x.ndim))
+    columns = (extents.slice(found, (0, axis), (count, 1)) for axis in range(x.ndim))
     return tuple(movement.reshape(column, (count,)) for column in columns)
 
 

@@ -16,7 +16,7 @@ from tensorplug.dispatch.calls import (
 from tensorplug.dispatch.context import current_context, engine_of
 from tensorplug.dispatch.keys import freeze_attributes
 from tensorplug.errors import ArgumentError
-from tensorplug.ops import movement
+from tensorplug.ops import extents, joining, movement
 from tensorplug.ops.indexing import coordinates, indexing, slicing, subscripts
 
 if TYPE_CHECKING:
@@ -246,7 +246,7 @@ def _choose_kernel(
     if shape == x.shape:
         return movement.IDENTITY, {}
     begin = tuple([entry.start for entry in basic])  # type: ignore[union-attr]  # all are slices
-    return movement.SLICE, {"begin": begin, "size": shape}
+    return extents.SLICE, {"begin": begin, "size": shape}
 
 
 def make_slice_attributes(basic: Sequence[int | slice | None]) -> dict[str, Any]:
@@ -337,5 +337,5 @@ def combine_indices(x: Tensor, picks: tuple[Pick, ...]) -> tuple[Tensor, tuple[i
         index if index.shape == shape else movement.broadcast_to(index, shape) for index in indices
     )
     columns = [movement.reshape(column, (*shape, 1)) for column in wide]
-    rows = columns[0] if len(columns) == 1 else movement.concat(columns, axis=-1)
+    rows = columns[0] if len(columns) == 1 else joining.concat(columns, axis=-1)
     return rows, tuple(axes)

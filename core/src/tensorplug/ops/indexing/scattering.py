@@ -10,17 +10,18 @@ from tensorplug.contract.arguments import choice
 from tensorplug.contract.spec import KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, dispatch
 from tensorplug.errors import DTypeError, ShapeError
-from tensorplug.ops import movement
-from tensorplug.ops.creation import arange
-from tensorplug.ops.elementwise import astype
-from tensorplug.ops.indexing import indexing
+from tensorplug.ops import joining, movement
+from tensorplug.ops.casting import astype
+from tensorplug.ops.indexing import indexing, writing
 from tensorplug.ops.indexing.setting import cast_value
+from tensorplug.ops.ranges import arange
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
     from tensorplug.typing import ArrayLike, TensorLike
 
 __all__ = ["scatter_along_axis", "tensor_scatter_reduce"]
+
 
 REDUCTIONS: Final = ("add", "multiply", "max", "min")
 
@@ -160,7 +161,7 @@ def scatter_along_axis(
     flat = movement.reshape(front, (shapes.size(front.shape[:-1]), x.shape[at]))
     updates = movement.reshape(_move_last(added, at), rows.shape[:-1])
     if reduction is None:
-        written = indexing.tensor_scatter_update(flat, rows, updates)
+        written = writing.tensor_scatter_update(flat, rows, updates)
     else:
         written = tensor_scatter_reduce(flat, rows, updates, reduction)
     return _move_back(movement.reshape(written, front.shape), at)
@@ -185,7 +186,7 @@ def _number_rows(indices: Tensor, axis: int) -> Tensor:
     dtype = dt.int64 if last.dtype.itemsize == 8 else dt.int32
     columns = astype(movement.reshape(last, (count, length)), dtype)
     numbers = movement.reshape(arange(count, dtype=dtype), (count, 1))
-    return movement.stack((movement.broadcast_to(numbers, (count, length)), columns), axis=-1)
+    return joining.stack((movement.broadcast_to(numbers, (count, length)), columns), axis=-1)
 
 
 def _move_last(x: Tensor, axis: int) -> Tensor:

@@ -14,8 +14,8 @@ from tensorplug.dispatch import host_values
 from tensorplug.dispatch.calls import as_tensor, dispatch
 from tensorplug.dispatch.context import current_context, engine_of
 from tensorplug.errors import DTypeError, ShapeError
-from tensorplug.ops import elementwise, movement
-from tensorplug.ops.indexing import indexing, slicing
+from tensorplug.ops import casting, choosing, movement
+from tensorplug.ops.indexing import indexing, slicing, writing
 from tensorplug.ops.indexing.getting import (
     apply_slices,
     combine_indices,
@@ -104,7 +104,7 @@ def cast_value(value: Any, x: Tensor, what: str = "") -> Tensor:
             f"{what}: the value is {tensor.type}, and {tensor.dtype} is not cast to {dtype} "
             f"implicitly; use astype({dtype.name!r})"
         )
-    return elementwise.astype(tensor, dtype)
+    return casting.astype(tensor, dtype)
 
 
 def cast_assigned(value: Any, x: Tensor) -> Tensor:
@@ -128,7 +128,7 @@ def cast_assigned(value: Any, x: Tensor) -> Tensor:
     listed = isinstance(value, list | tuple | range) and tensor.dtype in dt.INTEGER
     if listed or tensor.dtype not in dt.REAL:  # the integers of a list must be in range
         return cast_value(value, x)
-    return elementwise.astype(tensor, x.dtype, copy=False)
+    return casting.astype(tensor, x.dtype, copy=False)
 
 
 def _make_constant(value: Any, x: Tensor, what: str) -> Tensor:
@@ -192,7 +192,7 @@ def _replace_row(x: Tensor, numbers: tuple[int, ...], value: Tensor) -> Tensor:
     context = current_context()
     index = engine_of(context).constant(context, indexing.GATHER_ND, 1, numbers, x)
     row = _broadcast_value(value, x.shape[len(numbers) :], x)
-    return indexing.tensor_scatter_update(x, index, row)
+    return writing.tensor_scatter_update(x, index, row)
 
 
 def _replace_picks(block: Tensor, subscript: Subscript, value: Tensor, x: Tensor) -> Tensor:
@@ -215,7 +215,7 @@ def _replace_picks(block: Tensor, subscript: Subscript, value: Tensor, x: Tensor
     order = (*axes, *rest)
     in_order = order == tuple(range(block.ndim))
     front = block if in_order else movement.permute_dims(block, order)
-    written = indexing.tensor_scatter_update(front, rows, updates)
+    written = writing.tensor_scatter_update(front, rows, updates)
     if in_order:
         return written
     inverse = [0] * len(order)
@@ -231,4 +231,4 @@ def _replace_where(block: Tensor, pick: Pick, value: Tensor, after: int, x: Tens
     if value.ndim > after:
         value = movement.reshape(value, ())
     fitted = _broadcast_value(value, tail, x) if after else value
-    return elementwise.where(movement.reshape(mask, (*mask.shape, *(1,) * after)), fitted, block)
+    return choosing.where(movement.reshape(mask, (*mask.shape, *(1,) * after)), fitted, block)

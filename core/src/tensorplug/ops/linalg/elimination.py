@@ -9,12 +9,12 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import KernelSpec, TensorType
 from tensorplug.dispatch.calls import dispatch_multiple
 from tensorplug.errors import ShapeError
+from tensorplug.ops.casting import astype
 from tensorplug.ops.comparison import equal
-from tensorplug.ops.creation import arange, eye
-from tensorplug.ops.diagonals import tril, triu
-from tensorplug.ops.elementwise import astype
+from tensorplug.ops.diagonals import eye, tril, triu
+from tensorplug.ops.extents import slice as slice_
 from tensorplug.ops.movement import expand_dims
-from tensorplug.ops.movement import slice as slice_
+from tensorplug.ops.ranges import arange
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor

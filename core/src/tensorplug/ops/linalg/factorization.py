@@ -15,28 +15,13 @@ from tensorplug.contract.spec import KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, dispatch, dispatch_multiple
 from tensorplug.errors import ShapeError
 from tensorplug.ops.complexes import conj
-from tensorplug.ops.movement import expand_dims, matrix_transpose, squeeze
+from tensorplug.ops.movement import matrix_transpose
 
 if TYPE_CHECKING:
-    from tensorplug.contract.dtypes import DType
     from tensorplug.dispatch.tensor import Tensor
     from tensorplug.typing import ArrayLike
 
-__all__ = [
-    "cholesky",
-    "det",
-    "eig",
-    "eigh",
-    "eigvals",
-    "eigvalsh",
-    "inv",
-    "pinv",
-    "qr",
-    "slogdet",
-    "solve",
-    "svd",
-    "svdvals",
-]
+__all__ = ["cholesky", "pinv", "qr", "svd", "svdvals"]
 
 
 def _check_matrices(x: TensorType) -> tuple[shapes.Shape, int, int]:
@@ -55,23 +40,6 @@ def _check_square(x: TensorType) -> tuple[shapes.Shape, int]:
 def _infer_same_square(input: TensorType) -> TensorType:
     _check_square(input)
     return input
-
-
-def _infer_matrix_determinant(input: TensorType) -> TensorType:
-    return TensorType(input.dtype, _check_square(input)[0])
-
-
-def _infer_log_matrix_determinant(input: TensorType) -> tuple[TensorType, TensorType]:
-    batch, _ = _check_square(input)
-    return TensorType(input.dtype, batch), TensorType(dt.real_part(input.dtype), batch)
-
-
-def _infer_matrix_solve(matrix: TensorType, rhs: TensorType) -> TensorType:
-    batch, size = _check_square(matrix)
-    others, rows, columns = _check_matrices(rhs)
-    if rows != size:
-        raise ShapeError(f"the matrices have {size} rows, but the right-hand sides have {rows}")
-    return TensorType(rhs.dtype, (*shapes.broadcast(batch, others), size, columns))
 
 
 def _infer_qr(input: TensorType, *, full_matrices: bool) -> tuple[TensorType, TensorType]:
@@ -99,55 +67,11 @@ def _infer_svd(
     )
 
 
-def _eigen(
-    input: TensorType, values: DType, vectors: DType, *, compute_v: bool
-) -> tuple[TensorType, TensorType]:
-    batch, size = _check_square(input)
-    return (
-        TensorType(values, (*batch, size)),
-        TensorType(vectors, (*batch, size, size) if compute_v else (0,)),
-    )
-
-
-def _infer_self_adjoint_eig(
-    input: TensorType, *, compute_v: bool
-) -> tuple[TensorType, TensorType]:
-    return _eigen(input, dt.real_part(input.dtype), input.dtype, compute_v=compute_v)
-
-
-def _infer_eig(input: TensorType, *, compute_v: bool) -> tuple[TensorType, TensorType]:
-    wide = input.dtype in (dt.float64, dt.complex128)
-    dtype = dt.complex128 if wide else dt.complex64
-    return _eigen(input, dtype, dtype, compute_v=compute_v)
-
-
 _NUMBERS: dict[str, Any] = {"accepts": dt.NUMERIC, "promote": ("input",), "inexact": True}
 _NO = attributes.flag(default=False)
 _YES = attributes.flag(default=True)
 
 CHOLESKY = KernelSpec("Cholesky", ("input",), _infer_same_square, **_NUMBERS)
-MATRIX_INVERSE = KernelSpec(
-    "MatrixInverse", ("input",), _infer_same_square, {"adjoint": _NO}, **_NUMBERS
-)
-MATRIX_SOLVE = KernelSpec(
-    "MatrixSolve",
-    ("matrix", "rhs"),
-    _infer_matrix_solve,
-    attributes={"adjoint": _NO},
-    accepts=dt.NUMERIC,
-    promote=("matrix", "rhs"),
-    inexact=True,
-)
-MATRIX_DETERMINANT = KernelSpec(
-    "MatrixDeterminant", ("input",), _infer_matrix_determinant, **_NUMBERS
-)
-LOG_MATRIX_DETERMINANT = KernelSpec(
-    "LogMatrixDeterminant",
-    ("input",),
-    _infer_log_matrix_determinant,
-    outputs=("sign", "log_abs_determinant"),
-    **_NUMBERS,
-)
 QR = KernelSpec(
     "Qr", ("input",), _infer_qr, {"full_matrices": _NO}, outputs=("q", "r"), **_NUMBERS
 )
@@ -158,17 +82,6 @@ SVD = KernelSpec(
     {"compute_uv": _YES, "full_matrices": _NO},
     outputs=("s", "u", "vh"),
     **_NUMBERS,
-)
-SELF_ADJOINT_EIG = KernelSpec(
-    "SelfAdjointEigV2",
-    ("input",),
-    _infer_self_adjoint_eig,
-    {"compute_v": _YES},
-    outputs=("e", "v"),
-    **_NUMBERS,
-)
-EIG = KernelSpec(
-    "Eig", ("input",), _infer_eig, {"compute_v": _YES}, outputs=("e", "v"), **_NUMBERS
 )
 
 
@@ -202,20 +115,6 @@ class SVDResult(NamedTuple):
     U: Tensor
     S: Tensor
     Vh: Tensor
-
-
-class EigResult(NamedTuple):
-    """The result of ``eigh`` and ``eig``."""
-
-    eigenvalues: Tensor
-    eigenvectors: Tensor
-
-
-class SlogdetResult(NamedTuple):
-    """The result of ``slogdet``."""
-
-    sign: Tensor
-    logabsdet: Tensor
 
 
 def cholesky(x: ArrayLike, /, *, upper: bool = False) -> Tensor:
@@ -256,76 +155,6 @@ def adjoint(x: Tensor) -> Tensor:
     return conj(turned) if x.dtype in dt.COMPLEX else turned
 
 
-def det(x: ArrayLike, /) -> Tensor:
-    """Return the determinants of the matrices [..., n, n]; 1 for n = 0.
-
-    Integers become float32. The gradient needs the inverse, so it fails for singular matrices.
-
-    ``x``: the matrices [..., n, n].
-
-    Raises:
-        ShapeError: x does not hold square matrices.
-
-    Source: the array API standard.
-
-    Examples:
-        >>> round(float(tp.linalg.det([[1.0, 2.0], [3.0, 5.0]])), 4)
-        -1.0
-        >>> tp.linalg.det(tp.ones((4, 3, 3))).shape
-        (4,)
-
-    """
-    return dispatch(MATRIX_DETERMINANT, x)
-
-
-def slogdet(x: ArrayLike, /) -> SlogdetResult:
-    """Return sign and log of the absolute value of determinants: ``sign * exp(logabsdet)``.
-
-    It does not overflow or underflow where ``det`` does. A singular matrix gives 0 and -inf. The
-    sign of a complex matrix has modulus 1.
-
-    ``x``: the matrices [..., n, n].
-
-    Raises:
-        ShapeError: x does not hold square matrices.
-
-    Source: the array API standard.
-
-    Examples:
-        >>> sign, logarithm = tp.linalg.slogdet(-1e-20 * tp.eye(3))
-        >>> float(sign), round(float(logarithm), 2)  # det, -1e-60, is too small for float32
-        (-1.0, -138.16)
-
-    """
-    sign, logarithm = dispatch_multiple(LOG_MATRIX_DETERMINANT, x)
-    return SlogdetResult(sign, logarithm)
-
-
-def inv(x: ArrayLike, /) -> Tensor:
-    """Return the inverses of the matrices [..., n, n]. Integers become float32.
-
-    To solve equations, ``solve`` is faster and more accurate.
-
-    ``x``: the matrices [..., n, n].
-
-    Raises:
-        ShapeError: x does not hold square matrices.
-        LinAlgError: a matrix is singular.
-
-    Source: the array API standard.
-
-    Examples:
-        >>> tp.linalg.inv([[2.0, 0.0], [0.0, 4.0]])
-        Tensor([[0.5 , 0.  ],
-                [0.  , 0.25]], dtype=float32, device='cpu')
-        >>> tp.linalg.inv([[[1.0, 1.0], [0.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]]])[0]
-        Tensor([[ 1., -1.],
-                [ 0.,  1.]], dtype=float32, device='cpu')
-
-    """
-    return dispatch(MATRIX_INVERSE, x)
-
-
 def pinv(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> Tensor:
     """Return the Moore-Penrose pseudo-inverses [..., n, m] of the matrices [..., m, n].
 
@@ -358,32 +187,6 @@ def pinv(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> Tensor:
     if rtol is None:
         return dispatch(PSEUDO_INVERSE, tensor, None)
     return dispatch(PSEUDO_INVERSE, tensor, as_tensor(rtol, real_dtype, what="pinv: rtol"))
-
-
-def solve(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
-    """Return the solution x of ``x1 @ x = x2``.
-
-    Args:
-        x1: [..., n, n]; integers become float32.
-        x2: a vector [n], or [..., n, k]; leading axes broadcast with those of ``x1``.
-
-    Raises:
-        ShapeError: x1 does not hold square matrices, or the sizes do not fit.
-        LinAlgError: a matrix is singular.
-
-    Source: the array API standard.
-
-    Examples:
-        >>> tp.linalg.solve([[2.0, 1.0], [1.0, 3.0]], [5.0, 10.0]).numpy().round(4)
-        array([1., 3.], dtype=float32)
-        >>> tp.linalg.solve(tp.ones((7, 1, 3, 3)) + tp.eye(3), tp.ones((2, 3, 1))).shape
-        (7, 2, 3, 1)
-
-    """
-    rhs = as_tensor(x2, what="solve: x2")
-    if rhs.ndim == 1:
-        return squeeze(dispatch(MATRIX_SOLVE, x1, expand_dims(rhs, axis=1)), -1)
-    return dispatch(MATRIX_SOLVE, x1, rhs)
 
 
 def qr(x: ArrayLike, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QRResult:
@@ -467,94 +270,3 @@ def svdvals(x: ArrayLike, /) -> Tensor:
 
     """
     return dispatch_multiple(SVD, x, compute_uv=False)[0]
-
-
-def eigh(x: ArrayLike, /) -> EigResult:
-    """Return eigenvalues and eigenvectors of Hermitian matrices: ``x @ v = v @ diag(e)``.
-
-    ``x`` is [..., n, n]; only its lower triangle is read. The eigenvalues are real, smallest
-    first; the eigenvectors are orthonormal columns. The gradient is with respect to a Hermitian
-    matrix; for eigenvectors it needs distinct eigenvalues.
-
-    Raises:
-        ShapeError: x does not hold square matrices.
-        LinAlgError: the algorithm does not converge, or the triangle has NaN or infinities.
-
-    Source: the array API standard.
-
-    Examples:
-        >>> x = tp.asarray([[2.0, 1.0], [1.0, 2.0]])
-        >>> eigenvalues, eigenvectors = tp.linalg.eigh(x)
-        >>> eigenvalues.numpy().round(4)
-        array([1., 3.], dtype=float32)
-        >>> bool(tp.allclose(x @ eigenvectors, eigenvectors * eigenvalues, atol=1e-5))
-        True
-
-    """
-    e, v = dispatch_multiple(SELF_ADJOINT_EIG, x)
-    return EigResult(e, v)
-
-
-def eigvalsh(x: ArrayLike, /) -> Tensor:
-    """Return the eigenvalues [..., n] of Hermitian matrices, smallest first; see ``eigh``.
-
-    ``x``: the matrices [..., n, n].
-
-    Raises:
-        ShapeError, LinAlgError: as ``eigh``.
-
-    Source: the array API standard.
-
-    Examples:
-        >>> tp.linalg.eigvalsh([[2.0, 1.0], [1.0, 2.0]]).numpy().round(4)
-        array([1., 3.], dtype=float32)
-
-    """
-    return dispatch_multiple(SELF_ADJOINT_EIG, x, compute_v=False)[0]
-
-
-def eig(x: ArrayLike, /) -> EigResult:
-    """Return eigenvalues and eigenvectors (columns of length 1) of any square matrices.
-
-    Both are complex, in no particular order. Gradients need distinct eigenvalues.
-
-    ``x``: the matrices [..., n, n].
-
-    Raises:
-        ShapeError: x does not hold square matrices.
-        LinAlgError: the algorithm does not converge, or x has NaN or infinities.
-
-    Source: the array API standard.
-
-    Examples:
-        >>> x = tp.asarray([[0.0, -1.0], [1.0, 0.0]])  # a rotation by 90 degrees
-        >>> eigenvalues, eigenvectors = tp.linalg.eig(x)
-        >>> tp.sort(tp.imag(eigenvalues)).numpy().round(4)
-        array([-1.,  1.], dtype=float32)
-        >>> bool(tp.allclose(x @ eigenvectors, eigenvectors * eigenvalues, atol=1e-5))
-        True
-
-    """
-    e, v = dispatch_multiple(EIG, x)
-    return EigResult(e, v)
-
-
-def eigvals(x: ArrayLike, /) -> Tensor:
-    """Return the eigenvalues [..., n], which are complex, of any square matrices; see ``eig``.
-
-    ``x``: the matrices [..., n, n].
-
-    Raises:
-        ShapeError, LinAlgError: as ``eig``.
-
-    Source: the array API standard.
-
-    Examples:
-        >>> eigenvalues = tp.linalg.eigvals([[2.0, 5.0], [0.0, 3.0]])
-        >>> eigenvalues.dtype
-        tensorplug.complex64
-        >>> tp.sort(tp.real(eigenvalues)).numpy().round(4)
-        array([2., 3.], dtype=float32)
-
-    """
-    return dispatch_multiple(EIG, x, compute_v=False)[0]

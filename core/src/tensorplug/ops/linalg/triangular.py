@@ -10,7 +10,7 @@ from tensorplug.contract.arguments import quoted
 from tensorplug.contract.spec import KernelSpec
 from tensorplug.dispatch.calls import as_tensor, dispatch
 from tensorplug.errors import ArgumentError, ShapeError
-from tensorplug.ops.linalg.factorization import MATRIX_SOLVE
+from tensorplug.ops.linalg.systems import MATRIX_SOLVE
 from tensorplug.ops.movement import expand_dims, matrix_transpose, squeeze
 
 if TYPE_CHECKING:

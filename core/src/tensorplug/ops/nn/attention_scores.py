@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tensorplug.ops.choosing import where
 from tensorplug.ops.comparison import greater_equal
-from tensorplug.ops.creation import arange
-from tensorplug.ops.elementwise import exp, where
+from tensorplug.ops.elementwise import exp
 from tensorplug.ops.kinds import widen_half
 from tensorplug.ops.matrix_products import matmul
 from tensorplug.ops.movement import expand_dims
+from tensorplug.ops.ranges import arange
 from tensorplug.ops.reduction import max as largest
 from tensorplug.ops.reduction import sum as total
 

@@ -11,8 +11,8 @@ from tensorplug.contract.shapes import broadcast
 from tensorplug.contract.spec import KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
-from tensorplug.ops import movement
-from tensorplug.ops.elementwise import squared_difference
+from tensorplug.ops import extents, movement
+from tensorplug.ops.arithmetic import squared_difference
 from tensorplug.ops.reduction import mean as mean_of
 
 if TYPE_CHECKING:
@@ -120,18 +120,18 @@ def sum_neighbours(x: Tensor, radius: int) -> Tensor:
     if reach <= 0:
         return x
     begin = (0,) * (x.ndim - 1)
-    run = movement.pad(x, [(0, 0)] * (x.ndim - 1) + [(reach, reach)])
+    run = extents.pad(x, [(0, 0)] * (x.ndim - 1) + [(reach, reach)])
     width, done, total = 1, 0, None  # width of the runs, and the part of the window that is summed
     while True:
         if (2 * reach + 1) & width:
-            part = movement.slice(run, (*begin, done), (*x.shape[:-1], channels))
+            part = extents.slice(run, (*begin, done), (*x.shape[:-1], channels))
             total = part if total is None else total + part
             done += width
         if total is not None and done == 2 * reach + 1:
             return total
         length = run.shape[-1] - width
-        left = movement.slice(run, (*begin, 0), (*x.shape[:-1], length))
-        run = left + movement.slice(run, (*begin, width), (*x.shape[:-1], length))
+        left = extents.slice(run, (*begin, 0), (*x.shape[:-1], length))
+        run = left + extents.slice(run, (*begin, width), (*x.shape[:-1], length))
         width *= 2
 
 

@@ -8,12 +8,14 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.contract.arguments import choice
 from tensorplug.dispatch.calls import as_tensor
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
-from tensorplug.ops import movement
+from tensorplug.ops import extents, joining, movement
 from tensorplug.ops.arrangement import flip
+from tensorplug.ops.casting import astype
+from tensorplug.ops.choosing import where
 from tensorplug.ops.comparison import less
-from tensorplug.ops.creation import arange, zeros
-from tensorplug.ops.elementwise import astype, where
+from tensorplug.ops.creation import zeros
 from tensorplug.ops.matrix_products import matmul
+from tensorplug.ops.ranges import arange
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -195,7 +197,7 @@ def _halves(x: Tensor) -> list[Tensor]:
     """Return the two slices along the first axis."""
     rest = x.shape[1:]
     begin = (0,) * len(rest)
-    return [movement.reshape(movement.slice(x, (at, *begin), (1, *rest)), rest) for at in range(2)]
+    return [movement.reshape(extents.slice(x, (at, *begin), (1, *rest)), rest) for at in range(2)]
 
 
 def run(call: Call, recur: Recur) -> tuple[Tensor, list[Tensor]]:
@@ -208,8 +210,8 @@ def run(call: Call, recur: Recur) -> tuple[Tensor, list[Tensor]]:
         states.append(last)
     if len(outputs) == 1:
         return outputs[0], states[0]
-    ends = [movement.stack(pair) for pair in zip(*states, strict=True)]
-    return movement.concat(outputs, axis=-1), ends
+    ends = [joining.stack(pair) for pair in zip(*states, strict=True)]
+    return joining.concat(outputs, axis=-1), ends
 
 
 def _run_one(
@@ -226,7 +228,7 @@ def _run_one(
     last = begin
     if time:
         shape = (batch, 1, states[0].shape[-1])
-        ends = [movement.slice(state, (0, time - 1, 0), shape) for state in states]
+        ends = [extents.slice(state, (0, time - 1, 0), shape) for state in states]
         last = [movement.squeeze(end, axis=1) for end in ends]
     output = states[0]
     if mask is not None:

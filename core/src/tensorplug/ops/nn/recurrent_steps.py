@@ -8,12 +8,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.ops.arrangement import moveaxis
+from tensorplug.ops.casting import astype
+from tensorplug.ops.choosing import where
 from tensorplug.ops.creation import zeros_like
-from tensorplug.ops.elementwise import astype, tanh, where
+from tensorplug.ops.elementwise import tanh
+from tensorplug.ops.extents import slice
 from tensorplug.ops.indexing.slicing import split
+from tensorplug.ops.joining import concat
 from tensorplug.ops.kinds import widen_half
 from tensorplug.ops.matrix_products import matmul
-from tensorplug.ops.movement import concat, expand_dims, reshape, slice
+from tensorplug.ops.movement import expand_dims, reshape
 from tensorplug.ops.nn.activation import sigmoid
 from tensorplug.ops.stepping import run_steps
 

@@ -19,9 +19,9 @@ from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
 from tensorplug.dispatch import host_values
 from tensorplug.dispatch.calls import as_tensor, dispatch
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
-from tensorplug.ops import creation, elementwise, movement, reduction
+from tensorplug.ops import arithmetic, creation, joining, reduction
+from tensorplug.ops.casting import astype
 from tensorplug.ops.comparison import less
-from tensorplug.ops.elementwise import astype
 from tensorplug.ops.random import philox
 
 if TYPE_CHECKING:
@@ -305,7 +305,7 @@ def _place_words(value: Any, what: str, at: int) -> Tensor:
     if hasattr(value, "_placement"):
         both = _split_words(value, what)
         rest = creation.zeros((2,), dtype=dt.uint32)
-        return movement.concat([rest, both] if at else [both, rest])
+        return joining.concat([rest, both] if at else [both, rest])
     words = np.zeros(4, np.uint32)
     words[at : at + 2] = halves(shapes.index(value, what), what)
     return as_tensor(words)
@@ -317,10 +317,10 @@ def _split_words(number: Tensor, what: str) -> Tensor:
     if number.shape:
         raise ShapeError(f"{what} must have rank 0, got {number.type}")
     if number.dtype.itemsize == 8:
-        upper = astype(elementwise.floor_divide(number, 1 << 32), dt.uint32)
+        upper = astype(arithmetic.floor_divide(number, 1 << 32), dt.uint32)
     else:
         upper = -astype(less(number, 0), dt.uint32)  # the sign bit, 32 times
-    return movement.stack([astype(number, dt.uint32), upper])
+    return joining.stack([astype(number, dt.uint32), upper])
 
 
 def bits(key: KeyLike, shape: ShapeLike = (), dtype: DTypeLike = dt.uint32) -> Tensor:

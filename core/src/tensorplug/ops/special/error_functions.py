@@ -10,7 +10,8 @@ from tensorplug.contract import inference
 from tensorplug.contract.spec import KernelSpec
 from tensorplug.dispatch.calls import dispatch_unary
 from tensorplug.ops import elementwise
-from tensorplug.ops.elementwise import log, where
+from tensorplug.ops.choosing import where
+from tensorplug.ops.elementwise import log
 from tensorplug.ops.kinds import compute
 from tensorplug.ops.powers import log1p
 from tensorplug.ops.special.normal_formulas import exp_minus_half_square

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tensorplug.contract.rules import RuleTable
+from tensorplug.ops.casting import astype
+from tensorplug.ops.choosing import where
 from tensorplug.ops.comparison import logical_and
 from tensorplug.ops.creation import asarray, zeros
-from tensorplug.ops.elementwise import astype, where
 from tensorplug.ops.image import cropping as ops
 from tensorplug.ops.image import pixel_sampling
 from tensorplug.ops.image.crop_places import (
@@ -18,7 +19,8 @@ from tensorplug.ops.image.crop_places import (
     samples_of,
     sloped_samples_of,
 )
-from tensorplug.ops.movement import expand_dims, reshape, stack
+from tensorplug.ops.joining import stack
+from tensorplug.ops.movement import expand_dims, reshape
 from tensorplug.ops.reduction import sum as sum_
 
 if TYPE_CHECKING:

@@ -6,13 +6,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.rules import RuleTable
+from tensorplug.ops.arithmetic import maximum, minimum
+from tensorplug.ops.casting import astype
+from tensorplug.ops.choosing import where
 from tensorplug.ops.comparison import equal, greater, less, logical_and
-from tensorplug.ops.creation import arange, zeros
-from tensorplug.ops.elementwise import astype, exp, maximum, minimum, where
+from tensorplug.ops.creation import zeros
+from tensorplug.ops.elementwise import exp
+from tensorplug.ops.extents import slice as slice_
 from tensorplug.ops.image import suppression as ops
-from tensorplug.ops.indexing.indexing import gather, scatter_nd
-from tensorplug.ops.movement import concat, reshape
-from tensorplug.ops.movement import slice as slice_
+from tensorplug.ops.indexing.indexing import gather
+from tensorplug.ops.indexing.writing import scatter_nd
+from tensorplug.ops.joining import concat
+from tensorplug.ops.movement import reshape
+from tensorplug.ops.ranges import arange
 from tensorplug.ops.reduction import sum as sum_
 
 if TYPE_CHECKING:

@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING
 
 from tensorplug.contract.rules import RuleTable
 from tensorplug.dispatch.calls import dispatch
+from tensorplug.ops.casting import astype
+from tensorplug.ops.choosing import where
 from tensorplug.ops.creation import asarray, zeros
-from tensorplug.ops.elementwise import astype, where
 from tensorplug.ops.image import fill_modes, pixel_sampling
 from tensorplug.ops.image import warping as ops
 from tensorplug.ops.image.projections import BY_OPS, project, samples_of, sloped_samples_of
-from tensorplug.ops.indexing.indexing import scatter_nd
-from tensorplug.ops.movement import expand_dims, permute_dims, reshape, stack
+from tensorplug.ops.indexing.writing import scatter_nd
+from tensorplug.ops.joining import stack
+from tensorplug.ops.movement import expand_dims, permute_dims, reshape
 from tensorplug.ops.reduction import sum as sum_
 
 if TYPE_CHECKING:

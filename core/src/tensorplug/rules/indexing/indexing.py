@@ -9,11 +9,14 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.contract.rules import RuleTable
 from tensorplug.mapping.derived import in_front, to_shape
 from tensorplug.ops.arrangement import moveaxis
-from tensorplug.ops.creation import arange, full, ones, zeros
-from tensorplug.ops.elementwise import astype, where
+from tensorplug.ops.casting import astype
+from tensorplug.ops.choosing import where
+from tensorplug.ops.creation import full, ones, zeros
 from tensorplug.ops.indexing import indexing as ops
-from tensorplug.ops.indexing import scattering
-from tensorplug.ops.movement import broadcast_to, concat, permute_dims, reshape
+from tensorplug.ops.indexing import scattering, writing
+from tensorplug.ops.joining import concat
+from tensorplug.ops.movement import broadcast_to, permute_dims, reshape
+from tensorplug.ops.ranges import arange
 
 if TYPE_CHECKING:
     from tensorplug.contract.shapes import Shape
@@ -23,9 +26,9 @@ if TYPE_CHECKING:
 rules: RuleTable = RuleTable()
 rules.stop(ops.GATHER_V2, "indices", because="whole numbers")
 rules.stop(ops.GATHER_ND, "indices", because="whole numbers")
-rules.stop(ops.SCATTER_ND, "indices", because="whole numbers")
-rules.stop(ops.TENSOR_SCATTER_UPDATE, "indices", because="whole numbers")
-rules.stop(ops.SPARSE_TO_DENSE, "sparse_indices", because="whole numbers")
+rules.stop(writing.SCATTER_ND, "indices", because="whole numbers")
+rules.stop(writing.TENSOR_SCATTER_UPDATE, "indices", because="whole numbers")
+rules.stop(writing.SPARSE_TO_DENSE, "sparse_indices", because="whole numbers")
 rules.stop(ops.ONE_HOT, because="whole numbers")
 
 
@@ -42,7 +45,7 @@ def gather(dy: Tensor, indices: Tensor, x_type: TensorType, axis: int, batch_dim
         at = reshape(_count_from_front(indices, length), (batch, picked))
         rows = at + reshape(arange(batch, dtype=dt.int32) * length, (batch, 1))
     updates = _swap(dy, (batch, outer, picked, inner))
-    scattered = ops.scatter_nd(
+    scattered = writing.scatter_nd(
         reshape(rows, (batch * picked, 1)),
         reshape(updates, (batch * picked, outer * inner)),
         (batch * length, outer * inner),
@@ -59,10 +62,10 @@ def _swap(x: Tensor, shape: Shape) -> Tensor:
 
 @rules.vjp(ops.GATHER_ND, "params")
 def gather_nd(dy: Tensor, indices: Tensor, params_type: TensorType) -> Tensor:
-    return ops.scatter_nd(indices, dy, params_type.shape)
+    return writing.scatter_nd(indices, dy, params_type.shape)
 
 
-@rules.vjp(ops.SCATTER_ND, "updates")
+@rules.vjp(writing.SCATTER_ND, "updates")
 def scatter_nd(dy: Tensor, indices: Tensor, updates_type: TensorType, shape: Shape) -> Tensor:
     return ops.gather_nd(dy, _rows(indices, updates_type.shape, shape))
 
@@ -74,12 +77,12 @@ def _rows(indices: Tensor, updates: Shape, shape: Shape) -> Tensor:
     return indices if indices.shape == (*lead, depth) else reshape(indices, (*lead, depth))
 
 
-@rules.vjp(ops.TENSOR_SCATTER_UPDATE, "tensor")
+@rules.vjp(writing.TENSOR_SCATTER_UPDATE, "tensor")
 def scatter_update_wrt_tensor(dy: Tensor, indices: Tensor, updates_type: TensorType) -> Tensor:
-    return ops.tensor_scatter_update(dy, indices, zeros(updates_type.shape, dtype=dy.dtype))
+    return writing.tensor_scatter_update(dy, indices, zeros(updates_type.shape, dtype=dy.dtype))
 
 
-@rules.vjp(ops.TENSOR_SCATTER_UPDATE, "updates")
+@rules.vjp(writing.TENSOR_SCATTER_UPDATE, "updates")
 def scatter_update_wrt_updates(dy: Tensor, indices: Tensor, updates_type: TensorType) -> Tensor:
     return _standing(dy, _rows(indices, updates_type.shape, dy.shape))
 
@@ -90,21 +93,21 @@ def _standing(dy: Tensor, rows: Tensor) -> Tensor:
     if prod(lead) == 1:
         return ops.gather_nd(dy, rows)
     numbers = reshape(arange(prod(lead), dtype=dt.int32), lead)
-    last = ops.tensor_scatter_update(zeros(dy.shape[:depth], dtype=dt.int32), rows, numbers)
+    last = writing.tensor_scatter_update(zeros(dy.shape[:depth], dtype=dt.int32), rows, numbers)
     stands = reshape(ops.gather_nd(last, rows) == numbers, (*lead, *(1,) * (dy.ndim - depth)))
     return where(stands, ops.gather_nd(dy, rows), full((), 0, dtype=dy.dtype))
 
 
-@rules.vjp(ops.SPARSE_TO_DENSE, "sparse_values")
+@rules.vjp(writing.SPARSE_TO_DENSE, "sparse_values")
 def sparse_to_dense_wrt_values(dy: Tensor, sparse_indices: Tensor, output_shape: Shape) -> Tensor:
     count = sparse_indices.shape[0] if sparse_indices.ndim else 1
     return _standing(dy, reshape(sparse_indices, (count, len(output_shape))))
 
 
-@rules.vjp(ops.SPARSE_TO_DENSE, "default_value")
+@rules.vjp(writing.SPARSE_TO_DENSE, "default_value")
 def sparse_to_dense_wrt_default(dy: Tensor, sparse_indices: Tensor, output_shape: Shape) -> Tensor:
     yes, no = ones((), dtype=dt.bool_), zeros((), dtype=dt.bool_)
-    written = ops.sparse_to_dense(sparse_indices, yes, output_shape, no)
+    written = writing.sparse_to_dense(sparse_indices, yes, output_shape, no)
     return where(written, full((), 0, dtype=dy.dtype), dy)
 
 
@@ -116,9 +119,9 @@ def _count_from_front(indices: Tensor, length: int) -> Tensor:
 
 rules.linear(ops.GATHER_V2, "x")
 rules.linear(ops.GATHER_ND, "params")
-rules.linear(ops.SCATTER_ND, "updates")
-rules.linear(ops.TENSOR_SCATTER_UPDATE, "tensor", "updates")
-rules.linear(ops.SPARSE_TO_DENSE, "sparse_values", "default_value")
+rules.linear(writing.SCATTER_ND, "updates")
+rules.linear(writing.TENSOR_SCATTER_UPDATE, "tensor", "updates")
+rules.linear(writing.SPARSE_TO_DENSE, "sparse_values", "default_value")
 
 rules.leading(ops.ONE_HOT)
 
@@ -150,15 +153,15 @@ def gather_nd_batch(
     return ops.gather_nd(params, _numbered(in_front(indices, "indices" in batched, size)))
 
 
-@rules.batch(ops.SCATTER_ND)
+@rules.batch(writing.SCATTER_ND)
 def scatter_nd_batch(
     indices: Tensor, updates: Tensor, *, shape: Shape, batched: frozenset[str], size: int
 ) -> Tensor:
     places, values = _at_places(indices, updates, shape, batched, size)
-    return ops.scatter_nd(places, values, (size, *shape))
+    return writing.scatter_nd(places, values, (size, *shape))
 
 
-@rules.batch(ops.TENSOR_SCATTER_UPDATE)
+@rules.batch(writing.TENSOR_SCATTER_UPDATE)
 def tensor_scatter_update(
     tensor: Tensor,
     indices: Tensor,
@@ -169,7 +172,9 @@ def tensor_scatter_update(
     out: TensorType,
 ) -> Tensor:
     places, values = _at_places(indices, updates, out.shape, batched, size)
-    return ops.tensor_scatter_update(in_front(tensor, "tensor" in batched, size), places, values)
+    return writing.tensor_scatter_update(
+        in_front(tensor, "tensor" in batched, size), places, values
+    )
 
 
 @rules.batch(scattering.TENSOR_SCATTER_REDUCE)

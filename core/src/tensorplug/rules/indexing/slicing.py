@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tensorplug.contract.rules import RuleTable
 from tensorplug.dispatch.calls import dispatch
 from tensorplug.ops.indexing import slicing as ops
-from tensorplug.ops.movement import concat, stack
+from tensorplug.ops.joining import concat, stack
 
 if TYPE_CHECKING:
     from tensorplug.contract.spec import TensorType

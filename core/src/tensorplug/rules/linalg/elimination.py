@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 from tensorplug.contract.rules import RuleTable
 from tensorplug.dispatch.calls import dispatch
 from tensorplug.ops.diagonals import tril, triu
+from tensorplug.ops.extents import slice as slice_
 from tensorplug.ops.indexing.indexing import gather
+from tensorplug.ops.joining import concat
 from tensorplug.ops.linalg import elimination as ops
 from tensorplug.ops.linalg.triangular import MATRIX_TRIANGULAR_SOLVE
 from tensorplug.ops.matrix_products import matmul
-from tensorplug.ops.movement import concat
 from tensorplug.ops.movement import matrix_transpose as t
-from tensorplug.ops.movement import slice as slice_
 from tensorplug.ops.sorting import argsort
 
 if TYPE_CHECKING:

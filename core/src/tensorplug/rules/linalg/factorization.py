@@ -21,20 +21,23 @@ from tensorplug.errors import GradientNotFoundError
 from tensorplug.mapping.derived import align, in_front
 from tensorplug.ops import creation, diagonals
 from tensorplug.ops.arrangement import flip, roll
+from tensorplug.ops.casting import astype
+from tensorplug.ops.choosing import where
 from tensorplug.ops.comparison import equal, greater
 from tensorplug.ops.complexes import complex as complex_
 from tensorplug.ops.complexes import conj as conjugate
 from tensorplug.ops.complexes import imag, real
-from tensorplug.ops.creation import arange, asarray, ones_like
+from tensorplug.ops.creation import asarray, ones_like
 from tensorplug.ops.diagonals import tril
-from tensorplug.ops.elementwise import astype, where
-from tensorplug.ops.linalg import elimination, triangular
+from tensorplug.ops.extents import slice as slice_
+from tensorplug.ops.joining import concat
+from tensorplug.ops.linalg import eigenvalues, elimination, systems, triangular
 from tensorplug.ops.linalg import factorization as ops
 from tensorplug.ops.linalg.triangular import MATRIX_TRIANGULAR_SOLVE
 from tensorplug.ops.matrix_products import matmul
-from tensorplug.ops.movement import concat, expand_dims, reshape
+from tensorplug.ops.movement import expand_dims, reshape
 from tensorplug.ops.movement import matrix_transpose as t
-from tensorplug.ops.movement import slice as slice_
+from tensorplug.ops.ranges import arange
 from tensorplug.ops.reduction import sum as sum_
 
 if TYPE_CHECKING:
@@ -90,12 +93,12 @@ def _invert_gaps(x: Tensor) -> Tensor:
 # Systems of equations --------------------------------------------------------------------
 
 
-@rules.vjp(ops.MATRIX_SOLVE)
+@rules.vjp(systems.MATRIX_SOLVE)
 def matrix_solve(
     wanted: frozenset[str], dy: Tensor, matrix: Tensor, out: Tensor, *, adjoint: bool
 ) -> dict[str, Tensor]:
     a = ops.adjoint(matrix) if adjoint else matrix
-    db = ops.solve(t(a), dy)
+    db = systems.solve(t(a), dy)
     found = {"rhs": db} if "rhs" in wanted else {}
     if "matrix" in wanted:
         da = -matmul(db, t(out))
@@ -103,7 +106,7 @@ def matrix_solve(
     return found
 
 
-@rules.vjp(ops.MATRIX_INVERSE, "input")
+@rules.vjp(systems.MATRIX_INVERSE, "input")
 def matrix_inverse(dy: Tensor, out: Tensor, *, adjoint: bool) -> Tensor:
     da = -matmul(t(out), matmul(dy, t(out)))
     return ops.adjoint(da) if adjoint else da
@@ -124,11 +127,11 @@ def pseudo_inverse(dy: Tensor, input: Tensor, out: Tensor) -> Tensor:
     return inner + left + right
 
 
-@rules.vjp(ops.MATRIX_DETERMINANT, "input")
+@rules.vjp(systems.MATRIX_DETERMINANT, "input")
 def matrix_determinant(dy: Tensor, input: Tensor, out: Tensor) -> Tensor:
     if 1 <= input.shape[-1] <= 3:  # polynomials: correct even if the determinant is 0
         return _to_column(_to_column(dy)) * compute_cofactors(input)
-    return _to_column(_to_column(dy * out)) * t(ops.inv(input))
+    return _to_column(_to_column(dy * out)) * t(systems.inv(input))
 
 
 def compute_cofactors(x: Tensor) -> Tensor:
@@ -145,14 +148,14 @@ def compute_cofactors(x: Tensor) -> Tensor:
     return shifted(1, 1) * shifted(2, 2) - shifted(1, 2) * shifted(2, 1)
 
 
-@rules.vjp(ops.LOG_MATRIX_DETERMINANT, "input")
+@rules.vjp(systems.LOG_MATRIX_DETERMINANT, "input")
 def log_matrix_determinant(
     dy_sign: Tensor, dy_log_abs_determinant: Tensor, input: Tensor, sign: Tensor
 ) -> Tensor:
     factor = dy_log_abs_determinant
     if input.dtype in dt.COMPLEX:  # a phase changes continuously, a sign does not
         factor = complex_(factor, imag(sign * dy_sign))
-    return _to_column(_to_column(factor)) * t(ops.inv(input))
+    return _to_column(_to_column(factor)) * t(systems.inv(input))
 
 
 # Factors ---------------------------------------------------------------------------------
@@ -164,7 +167,7 @@ def cholesky(dy: Tensor, out: Tensor) -> Tensor:
     inner = matmul(t(out), dy)
     halved = where(equal(row, column), inner / 2, where(greater(row, column), inner, 0.0))
     # the literature's L^-H halved L^-1, by two solves
-    return _symmetrize(ops.solve(t(out), t(ops.solve(ops.adjoint(out), t(halved)))))
+    return _symmetrize(systems.solve(t(out), t(systems.solve(ops.adjoint(out), t(halved)))))
 
 
 @rules.vjp(ops.QR, "input")
@@ -194,7 +197,7 @@ def _differentiate_independent_qr(dy_q: Tensor, dy_r: Tensor, q: Tensor, r: Tens
     # The lower triangle and its mirror; the diagonal of r is real.
     mirrored = where(greater(row, column), m, ops.adjoint(m))
     mirrored = where(equal(row, column), real(m), mirrored)
-    return t(ops.solve(r, t(dy_q + matmul(conj(q), mirrored))))
+    return t(systems.solve(r, t(dy_q + matmul(conj(q), mirrored))))
 
 
 @rules.vjp(ops.SVD, "input")
@@ -237,19 +240,19 @@ def svd(
     return result
 
 
-@rules.vjp(ops.SELF_ADJOINT_EIG, "input")
+@rules.vjp(eigenvalues.SELF_ADJOINT_EIG, "input")
 def self_adjoint_eig(
     dy_e: Tensor, dy_v: Tensor, input: Tensor, e: Tensor, v: Tensor, *, compute_v: bool
 ) -> Tensor:
     if not compute_v:
-        v = ops.eigh(input).eigenvectors
+        v = eigenvalues.eigh(input).eigenvectors
         return matmul(conj(v) * _to_row(dy_e), t(v))
     turned = _invert_gaps(e) * matmul(t(v), dy_v)
     middle = where(_mark_diagonal(turned), turned + _to_column(dy_e), turned)
     return _symmetrize(matmul(conj(v), matmul(middle, t(v))))
 
 
-@rules.vjp(ops.EIG, "input")
+@rules.vjp(eigenvalues.EIG, "input")
 def eig(
     dy_e: Tensor, dy_v: Tensor, input: Tensor, e: Tensor, v: Tensor, *, compute_v: bool
 ) -> Tensor:
@@ -259,11 +262,11 @@ def eig(
         longer = real(where(_mark_diagonal(on_v), on_v, 0.0))
         middle = _invert_gaps(e) * (on_v - matmul(matmul(t(v), conj(v)), longer))
         middle = where(_mark_diagonal(middle), middle + _to_column(dy_e), middle)
-        whole = ops.solve(t(v), matmul(middle, t(v)))
+        whole = systems.solve(t(v), matmul(middle, t(v)))
     else:
-        v = ops.eig(input).eigenvectors
+        v = eigenvalues.eig(input).eigenvectors
         # eig returns the eigenvalues in the same order.
-        whole = ops.solve(t(v), _to_column(dy_e) * t(v))
+        whole = systems.solve(t(v), _to_column(dy_e) * t(v))
     return astype(whole, input.dtype, copy=False)
 
 
@@ -271,29 +274,29 @@ def eig(
 #
 # Those of the other factorizations are their gradient rules, transposed.
 
-rules.linear(ops.MATRIX_SOLVE, "rhs")
+rules.linear(systems.MATRIX_SOLVE, "rhs")
 
 
-@rules.jvp(ops.MATRIX_SOLVE, "matrix")
+@rules.jvp(systems.MATRIX_SOLVE, "matrix")
 def matrix_solve_jvp(matrix_dot: Tensor, matrix: Tensor, out: Tensor, *, adjoint: bool) -> Tensor:
     moved = ops.adjoint(matrix_dot) if adjoint else matrix_dot
-    return -dispatch(ops.MATRIX_SOLVE, matrix, matmul(moved, out), adjoint=adjoint)
+    return -dispatch(systems.MATRIX_SOLVE, matrix, matmul(moved, out), adjoint=adjoint)
 
 
-@rules.jvp(ops.MATRIX_INVERSE, "input")
+@rules.jvp(systems.MATRIX_INVERSE, "input")
 def matrix_inverse_jvp(input_dot: Tensor, out: Tensor, *, adjoint: bool) -> Tensor:
     moved = ops.adjoint(input_dot) if adjoint else input_dot
     return -matmul(out, matmul(moved, out))
 
 
-@rules.jvp(ops.MATRIX_DETERMINANT, "input")
+@rules.jvp(systems.MATRIX_DETERMINANT, "input")
 def matrix_determinant_jvp(input_dot: Tensor, input: Tensor, out: Tensor) -> Tensor:
     if 1 <= input.shape[-1] <= 3:  # polynomials: correct even if the determinant is 0
         return sum_(compute_cofactors(input) * input_dot, axis=(-2, -1))
     return out * _take_trace(input, input_dot)
 
 
-@rules.jvp(ops.LOG_MATRIX_DETERMINANT, "input")
+@rules.jvp(systems.LOG_MATRIX_DETERMINANT, "input")
 def log_matrix_determinant_jvp(
     input_dot: Tensor, input: Tensor, sign: Tensor
 ) -> list[Tensor | None]:
@@ -306,7 +309,7 @@ def log_matrix_determinant_jvp(
 
 def _take_trace(x: Tensor, x_dot: Tensor) -> Tensor:
     """Return the trace of ``inv(x) @ x_dot``."""
-    return sum_(t(ops.inv(x)) * x_dot, axis=(-2, -1))
+    return sum_(t(systems.inv(x)) * x_dot, axis=(-2, -1))
 
 
 @rules.jvp(ops.CHOLESKY, "input")
@@ -318,11 +321,17 @@ def cholesky_jvp(input_dot: Tensor, out: Tensor) -> Tensor:
     return matmul(out, (tril(both) + tril(both, k=-1)) / 2)
 
 
-for _spec in (ops.CHOLESKY, ops.MATRIX_INVERSE, ops.QR, elimination.LU, diagonals.TRIANGLE):
+for _spec in (
+    ops.CHOLESKY,
+    systems.MATRIX_INVERSE,
+    ops.QR,
+    elimination.LU,
+    diagonals.TRIANGLE,
+):
     rules.leading(_spec)
-for _spec in (ops.MATRIX_DETERMINANT, ops.LOG_MATRIX_DETERMINANT):
+for _spec in (systems.MATRIX_DETERMINANT, systems.LOG_MATRIX_DETERMINANT):
     rules.leading(_spec)
-rules.broadcast(ops.MATRIX_SOLVE, triangular.MATRIX_TRIANGULAR_SOLVE)
+rules.broadcast(systems.MATRIX_SOLVE, triangular.MATRIX_TRIANGULAR_SOLVE)
 
 
 def _decompose(spec: KernelSpec) -> Callable[..., Sequence[Tensor]]:
@@ -340,7 +349,7 @@ def _decompose(spec: KernelSpec) -> Callable[..., Sequence[Tensor]]:
     return rule
 
 
-for _spec in (ops.SVD, ops.EIG, ops.SELF_ADJOINT_EIG):
+for _spec in (ops.SVD, eigenvalues.EIG, eigenvalues.SELF_ADJOINT_EIG):
     rules.batch(_spec)(_decompose(_spec))
 
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract.rules import RuleTable
 from tensorplug.dispatch.calls import dispatch
-from tensorplug.ops.elementwise import where
+from tensorplug.ops.choosing import where
+from tensorplug.ops.nn.convolution import argmax_pooling
 from tensorplug.ops.nn.convolution import pooling as ops
 from tensorplug.ops.nn.convolution.averaging import divide_by_counts, sum_pairwise
 from tensorplug.ops.nn.convolution.dilated_pooling import POOL, pool_geometry
@@ -62,7 +63,7 @@ def max_pool_3d(dy: Tensor, x: Tensor, out: Tensor, attributes: dict[str, Any]) 
     return dispatch(ops.MAX_POOL_3D_GRAD, dy, x, out, **attributes)
 
 
-@rules.vjp(ops.MAX_POOL_WITH_ARGMAX, "x")
+@rules.vjp(argmax_pooling.MAX_POOL_WITH_ARGMAX, "x")
 def max_pool_with_argmax(
     dy_result: Tensor, x: Tensor, result: Tensor, filter_size: Any, strides: Any, pad: Any
 ) -> Tensor:
@@ -125,7 +126,7 @@ def max_pool_3d_jvp(x_dot: Tensor, x: Tensor, out: Tensor, attributes: Attribute
     return max_pool_3d_grad(x_dot, x, out, attributes)
 
 
-@rules.jvp(ops.MAX_POOL_WITH_ARGMAX, "x")
+@rules.jvp(argmax_pooling.MAX_POOL_WITH_ARGMAX, "x")
 def max_pool_with_argmax_jvp(
     x_dot: Tensor, x: Tensor, result: Tensor, filter_size: Any, strides: Any, pad: Any
 ) -> list[Tensor | None]:

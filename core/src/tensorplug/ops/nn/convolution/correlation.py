@@ -27,8 +27,9 @@ from tensorplug.dispatch.calls import as_tensor, dispatch
 from tensorplug.errors import ArgumentError, ShapeError
 from tensorplug.ops.arrangement import moveaxis
 from tensorplug.ops.indexing.slicing import split
+from tensorplug.ops.joining import concat
 from tensorplug.ops.matrix_products import matmul
-from tensorplug.ops.movement import concat, expand_dims, permute_dims, reshape, squeeze
+from tensorplug.ops.movement import expand_dims, permute_dims, reshape, squeeze
 
 if TYPE_CHECKING:
     from tensorplug.contract.shapes import Shape

@@ -11,9 +11,10 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from tensorplug.contract.windows import channel_axis
-from tensorplug.ops import creation, movement
+from tensorplug.ops import creation, extents, movement
+from tensorplug.ops.arithmetic import maximum
+from tensorplug.ops.choosing import where
 from tensorplug.ops.comparison import equal, logical_and, logical_not, logical_or, not_equal
-from tensorplug.ops.elementwise import maximum, where
 from tensorplug.ops.indexing.getting import getitem
 from tensorplug.ops.order import lowest
 
@@ -31,7 +32,7 @@ def places(windows: Windows) -> product[tuple[int, ...]]:
 
 def taps(x: Tensor, windows: Windows, fill: Scalar) -> list[Tensor]:
     """Return the taps of ``x``, padded with ``fill``, in row-major order of the window."""
-    padded = movement.pad(
+    padded = extents.pad(
         x, ((0, 0), *(_pad_of_window(window) for window in windows), (0, 0)), fill
     )
     return [
@@ -51,7 +52,7 @@ def untap(parts: list[Tensor], windows: Windows) -> Tensor:
     assert total is not None  # a window has at least one tap
     begin = (0, *(window.before for window in windows), 0)
     sizes = (total.shape[0], *(window.size for window in windows), total.shape[-1])
-    return movement.slice(total, begin, sizes)
+    return extents.slice(total, begin, sizes)
 
 
 def to_channels_last(x: Tensor, data_format: str) -> Tensor:
@@ -135,7 +136,7 @@ def _spread(part: Tensor, window: Window, tap: int, axis: int) -> Tensor:
         pads = [(0, 0)] * opened.ndim
         pads[axis + 1] = (0, window.stride - 1)
         shape[axis] *= window.stride
-        part = movement.reshape(movement.pad(opened, pads), shape)
+        part = movement.reshape(extents.pad(opened, pads), shape)
     reach = _measure_reach(window)
     length = window.before + window.size + max(window.after, 0)
     begin, size = [0] * part.ndim, list(part.shape)
@@ -144,4 +145,4 @@ def _spread(part: Tensor, window: Window, tap: int, axis: int) -> Tensor:
     # Without positions, a tap may lie outside an empty axis.
     first = tap * window.dilation if reach else 0
     pads[axis] = (first, length - first - reach)
-    return movement.pad(movement.slice(part, begin, size), pads)
+    return extents.pad(extents.slice(part, begin, size), pads)

@@ -14,9 +14,8 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.contract import windows as sliding
 from tensorplug.contract.spec import KernelSpec, TensorType
 from tensorplug.contract.windows import arranged, axes_attribute, channel_axis, spatial_axes
-from tensorplug.dispatch.calls import as_tensor, chained, dispatch, dispatch_multiple
+from tensorplug.dispatch.calls import as_tensor, chained, dispatch
 from tensorplug.errors import ShapeError
-from tensorplug.ops.default_integers import gives_indices
 from tensorplug.ops.movement import reshape
 
 if TYPE_CHECKING:
@@ -26,13 +25,8 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
     from tensorplug.typing import ArrayLike, PaddingLike, PerAxis, RoundingMode
 
-__all__ = [
-    "avg_pool",
-    "avg_pool3d",
-    "max_pool",
-    "max_pool3d",
-    "max_pool_with_argmax",
-]
+__all__ = ["avg_pool", "avg_pool3d", "max_pool", "max_pool3d"]
+
 
 Attributes = Mapping[str, Any]
 
@@ -152,29 +146,6 @@ MAX_POOL = _define_largest("MaxPool", 2)
 MAX_POOL_GRAD = _define_largest_grad("MaxPoolGrad", 2)
 MAX_POOL_3D = _define_largest("MaxPool3D", 3)
 MAX_POOL_3D_GRAD = _define_largest_grad("MaxPool3DGrad", 3)
-
-
-def _infer_max_pool_with_argmax(
-    x: TensorType, *, filter_size: Shape, strides: Shape, pad: Padding
-) -> tuple[TensorType, TensorType]:
-    options = {"filter_size": filter_size, "strides": strides, "pad": pad}
-    result = _infer_pool(x, attributes=options)
-    return result, TensorType(dt.kernel_int, result.shape)
-
-
-MAX_POOL_WITH_ARGMAX = KernelSpec(
-    "MaxPoolWithArgmax",
-    ("x",),
-    _infer_max_pool_with_argmax,
-    attributes={
-        "filter_size": axes_attribute(2),
-        "strides": axes_attribute(2),
-        "pad": sliding.pad_attribute(2, _read_operands),
-        "include_batch_in_index": kinds.flag(default=False),
-    },
-    outputs=("result", "indexes"),
-    accepts=dt.REAL,
-)
 
 
 def over_batch(caller: str, spec: KernelSpec, x: Any, rank: int, **options: Any) -> Tensor:
@@ -363,52 +334,3 @@ def avg_pool3d(
         dim_rounding_mode=dim_rounding_mode,
         data_format=data_format,
     )
-
-
-@gives_indices(1)
-def max_pool_with_argmax(
-    x: ArrayLike,
-    filter_size: PerAxis,
-    strides: PerAxis,
-    pad: PaddingLike = "valid",
-    *,
-    include_batch_in_index: bool = False,
-) -> tuple[Tensor, Tensor]:
-    """Return ``max_pool``, and the flat indices of the largest elements in ``x`` (int32).
-
-    An index is ``(row * width + column) * channels + channel``, or with
-    ``include_batch_in_index`` ``((image * height + row) * width + column) * channels + channel``.
-    The first of equal elements counts. A window with nothing but padding gives -1.
-
-    Args:
-        x: [batch, height, width, channels].
-        filter_size: size of the window, (height, width) or one int.
-        strides: steps between positions, (height, width) or one int.
-        pad: as for ``conv2d``.
-        include_batch_in_index: see above.
-
-    Raises:
-        ShapeError: the rank is wrong, or the window does not fit.
-
-    Source: TensorFlow.js's maxPoolWithArgmax.
-
-    Examples:
-        >>> x = tp.reshape(tp.asarray([[1.0, 2.0, 5.0], [4.0, 3.0, 6.0]]), (1, 2, 3, 1))
-        >>> y, at = tp.nn.max_pool_with_argmax(x, 2, 1)
-        >>> y[0, ..., 0]
-        Tensor([[4., 6.]], dtype=float32, device='cpu')
-        >>> at[0, ..., 0]
-        Tensor([[3, 5]], dtype=int32, device='cpu')
-        >>> tp.reshape(x, (-1,))[at[0, ..., 0]]
-        Tensor([[4., 6.]], dtype=float32, device='cpu')
-
-    """
-    result, indexes = dispatch_multiple(
-        MAX_POOL_WITH_ARGMAX,
-        x,
-        filter_size=filter_size,
-        strides=strides,
-        pad=pad,
-        include_batch_in_index=include_batch_in_index,
-    )
-    return result, indexes
