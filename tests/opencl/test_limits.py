@@ -18,7 +18,8 @@ from tensorplug.errors import KernelRefusedError
 from tensorplug_opencl.backend import OpenCLBackend
 from tensorplug_opencl.catalogue import collect_tables
 from tensorplug_opencl.codegen import vectors
-from tensorplug_opencl.codegen.statements import Value, Writer
+from tensorplug_opencl.codegen.numbers import Value
+from tensorplug_opencl.codegen.statements import Writer
 from tensorplug_opencl.machine.limits import STEPS, Limits
 from tensorplug_opencl.reductions import rowwise
 from tensorplug_opencl.trial import vector_checks

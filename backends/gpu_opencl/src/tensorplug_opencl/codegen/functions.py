@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Final
 from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import expressions
 from tensorplug_opencl.codegen import ctypes
-from tensorplug_opencl.codegen.statements import Value, Writer
+from tensorplug_opencl.codegen.numbers import Value
+from tensorplug_opencl.codegen.statements import Writer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

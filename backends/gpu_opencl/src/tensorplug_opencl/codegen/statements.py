@@ -12,15 +12,13 @@ A boolean is 0 or 1 if ``width`` is 1; a vector of booleans is a vector of signe
 
 from __future__ import annotations
 
-import math
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.algorithms import elementary
 from tensorplug.plugin import Expression, KernelRefusedError, expressions
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl.codegen import ctypes, formats
+from tensorplug_opencl.codegen import conversions, ctypes, formats, numbers
+from tensorplug_opencl.codegen.numbers import Value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,7 +26,6 @@ if TYPE_CHECKING:
     from tensorplug.plugin import DType
 
 
-_SIGNED: Final = {1: "char", 2: "short", 4: "int", 8: "long"}
 _CALLS: Final = {
     "floor": "floor",
     "ceil": "ceil",
@@ -48,14 +45,6 @@ _BITS: Final = {
 }
 _COMPARED: Final = {"equal": "==", "less": "<", "less_equal": "<="}
 _COMPARED_BOOLS: Final = {"equal": "{0} == {1}", "less": "!{0} & {1}", "less_equal": "!{0} | {1}"}
-
-
-class Value(NamedTuple):
-    """A variable: its name, its dtype, and of vectors of booleans the bytes of an element."""
-
-    name: str
-    dtype: DType
-    nbytes: int = 0
 
 
 def expand(roots: Sequence[Expression]) -> list[Expression]:
@@ -87,13 +76,13 @@ class Writer:
 
     def wide(self, ctype: str) -> str:
         """Return the type of ``width`` numbers."""
-        return ctype if self.width == 1 else f"{ctype}{self.width}"
+        return numbers.wide(ctype, self.width)
 
     def type_of(self, value: Value) -> str:
         """Return the C type of a variable."""
         if value.dtype is not dt.bool_:
             return self.wide(ctypes.computed(value.dtype))
-        return "int" if self.width == 1 else self.wide(_SIGNED[value.nbytes])
+        return "int" if self.width == 1 else self.wide(numbers.SIGNED[value.nbytes])
 
     # Memory ----------------------------------------------------------------------------------
 
@@ -205,23 +194,23 @@ class Writer:
         sizes = [o.nbytes if o.dtype is dt.bool_ else _width_of(o.dtype) for o in operands]
         size = sizes[-1]
         return [
-            Value(f"convert_{self.wide(_SIGNED[size])}({o.name})", o.dtype, size)
+            Value(f"convert_{self.wide(numbers.SIGNED[size])}({o.name})", o.dtype, size)
             if o.dtype is dt.bool_ and own != size
             else o
             for o, own in zip(operands, sizes, strict=True)
         ]
 
     def _splat(self, ctype: str, literal: str) -> str:
-        return literal if self.width == 1 else f"({self.wide(ctype)})({literal})"
+        return numbers.splat(ctype, literal, self.width)
 
     def _write_operation(self, each: Expression, operands: Sequence[Value]) -> str:
         op, names = each.op, [operand.name for operand in operands]
         if op == "constant":
             return self._write_constant(each)
         if op == "cast":
-            return self._cast(operands[0], each.dtype)
+            return conversions.cast(operands[0], each.dtype, self.width)
         if op == "bitcast":
-            return self._bitcast(operands[0], each.dtype)
+            return conversions.bitcast(operands[0], each.dtype, self.width)
         if op == "where":
             return f"{names[0]} ? {names[1]} : {names[2]}"
         dtype = operands[-1].dtype
@@ -292,7 +281,7 @@ class Writer:
         if self.width == 1:
             ring = ctypes.ring(dtype)
             return f"({ctype})(({ring}){a} {sign} ({ring}){b})"
-        unsigned = self.wide(f"u{_SIGNED[dtype.itemsize]}")
+        unsigned = self.wide(f"u{numbers.SIGNED[dtype.itemsize]}")
         return f"as_{self.wide(ctype)}(as_{unsigned}({a}) {sign} as_{unsigned}({b}))"
 
     def _write_quotient(self, op: str, dtype: DType, a: str, b: str) -> str:
@@ -318,8 +307,8 @@ class Writer:
 
     def _write_shift(self, op: str, dtype: DType, a: str, b: str) -> str:
         ctype, bits = ctypes.computed(dtype), 8 * dtype.itemsize
-        wide, u = self.wide(ctype), self.wide(f"u{_SIGNED[dtype.itemsize]}")
-        inside = f"(as_{u}({b}) < {self._splat(f'u{_SIGNED[dtype.itemsize]}', str(bits))})"
+        wide, u = self.wide(ctype), self.wide(f"u{numbers.SIGNED[dtype.itemsize]}")
+        inside = f"(as_{u}({b}) < {self._splat(f'u{numbers.SIGNED[dtype.itemsize]}', str(bits))})"
         zero = self._splat(ctype, "0")
         if op == "bitwise_left_shift":
             return f"({wide})({inside} ? as_{wide}(({u})(as_{u}({a}) << as_{u}({b}))) : {zero})"
@@ -329,79 +318,11 @@ class Writer:
         return f"({wide})({inside} ? ({wide})({a} >> {b}) : {end})"
 
     def _write_constant(self, each: Expression) -> str:
-        literal = write_literal(each.value, each.dtype)
+        literal = numbers.write_literal(each.value, each.dtype)
         if each.dtype is dt.bool_:
             sign = "" if self.width == 1 else "-"
             return self._splat("char", f"{sign}{literal}")
         return self._splat(ctypes.computed(each.dtype), literal)
-
-    # Conversions -----------------------------------------------------------------------------
-
-    def _cast(self, operand: Value, target: DType) -> str:
-        name, source = operand.name, operand.dtype
-        ctype = ctypes.computed(target)
-        if target is dt.bool_:
-            return f"{name} != {self._splat(ctypes.computed(source), '0')}"
-        if source is dt.bool_:
-            return f"convert_{self.wide(ctype)}({'' if self.width == 1 else '-'}{name})"
-        if source.kind == "float" and target.kind != "float":
-            return self._truncate(name, source, target)
-        if target.kind == "float":
-            if target.compute is target:
-                return f"convert_{self.wide(ctype)}({name})"
-            return ctypes.widen(target, ctypes.narrow(target, name, self.width), self.width)
-        return self._change_size(name, source, target)
-
-    def _change_size(self, name: str, source: DType, target: DType) -> str:
-        """Convert between integers: drop upper bits, or repeat the sign."""
-        ctype, size = ctypes.computed(target), target.itemsize
-        if self.width == 1:
-            return f"({ctype}){name}"
-        if size > source.itemsize:
-            like = f"{'u' if source.kind == 'unsigned' else ''}{_SIGNED[size]}"
-            return f"as_{self.wide(ctype)}(convert_{self.wide(like)}({name}))"
-        bits = f"as_{self.wide(f'u{_SIGNED[source.itemsize]}')}({name})"
-        if size < source.itemsize:
-            literal = write_literal((1 << 8 * size) - 1, _UNSIGNED[source.itemsize])
-            bits = f"convert_{self.wide(f'u{_SIGNED[size]}')}({bits} & {literal})"
-        return f"as_{self.wide(ctype)}({bits})"
-
-    def _truncate(self, name: str, source: DType, target: DType) -> str:
-        """Convert floats to integers, which wrap: NaN and infinities to 0.
-
-        The size of a number is cut into parts of 32 bits, without rounding.
-        """
-        real, size = ctypes.computed(source), target.itemsize
-        half = "(0x1p-32f)" if real == "float" else "(0x1p-32)"
-        up = half.replace("-32", "+32")
-        zero = self._splat(real, "0")
-        whole = f"({name} - {name} == 0 ? trunc(fabs({name})) : {zero})"
-        high = f"floor({whole} * {half})"
-        low = f"convert_{self.wide('uint')}({whole} - {high} * {up})"
-        if size == 8:  # two parts
-            rest = f"({high} - floor({high} * {half}) * {up})"
-            bits = (
-                f"((convert_{self.wide('ulong')}(convert_{self.wide('uint')}({rest})) << "
-                f"{self._splat('ulong', '32')}) | convert_{self.wide('ulong')}({low}))"
-            )
-            unsigned = dt.uint64
-        else:
-            bits, unsigned = low, dt.uint32
-        zero_bits = self._splat(ctypes.computed(unsigned), "0")
-        negative = f"{name} < 0"
-        if self.width > 1:
-            like = _SIGNED[unsigned.itemsize]
-            negative = f"convert_{self.wide(like)}({negative})"
-        turned = f"({negative} ? {zero_bits} - {bits} : {bits})"
-        return self._change_size(turned, unsigned, target)
-
-    def _bitcast(self, operand: Value, target: DType) -> str:
-        name = ctypes.narrow(operand.dtype, operand.name, self.width)
-        result = f"as_{self.wide(ctypes.kept(target))}({name})"
-        return ctypes.widen(target, result, self.width)
-
-
-_UNSIGNED: Final = {dtype.itemsize: dtype for dtype in dt.INTEGER if dtype.kind == "unsigned"}
 
 
 def _width_of(dtype: DType) -> int:
@@ -412,23 +333,3 @@ def _width_of(dtype: DType) -> int:
 def _number(parameter: Expression) -> int:
     number: Any = parameter.value
     return int(number)
-
-
-def write_literal(value: Any, dtype: DType) -> str:
-    """Return a number, rounded to ``dtype``, as C text."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        rounded = np.array(value).astype(dtype.numpy)[()]
-    if dtype is dt.bool_:
-        return "1" if rounded else "0"
-    if dtype.kind == "float":
-        return _write_float(float(rounded), ctypes.computed(dtype))
-    bits = int(rounded) & ((1 << 8 * dtype.itemsize) - 1)
-    return f"(({ctypes.computed(dtype)}){bits:#x}{'ul' if dtype.itemsize == 8 else 'u'})"  # long
-
-
-def _write_float(value: float, ctype: str) -> str:
-    if math.isnan(value):
-        return f"(({ctype})NAN)"
-    if math.isinf(value):
-        return f"(({ctype}){'-' * (value < 0)}INFINITY)"
-    return f"({value.hex()}{'f' * (ctype == 'float')})"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tensorplug_opencl.codegen import ctypes, folds
-from tensorplug_opencl.codegen.statements import Value
+from tensorplug_opencl.codegen.numbers import Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

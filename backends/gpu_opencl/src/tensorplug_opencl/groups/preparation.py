@@ -22,11 +22,11 @@ from tensorplug.plugin import (
     shapes,
 )
 from tensorplug_opencl.codegen import calls, layouts
-from tensorplug_opencl.groups import constants, element_groups, passes
+from tensorplug_opencl.groups import constants, element_groups, passes, row_groups
 from tensorplug_opencl.groups.element_groups import check_arguments, choose_width, strides_of
 from tensorplug_opencl.groups.fold_states import FOLDS
+from tensorplug_opencl.groups.row_bodies import Program
 from tensorplug_opencl.groups.row_forms import Form, Operand
-from tensorplug_opencl.groups.row_groups import Program
 from tensorplug_opencl.reductions import rows
 
 if TYPE_CHECKING:
@@ -252,7 +252,7 @@ def _launch(
         arguments: list[Any] = [*map(index.type, numbers), *([] if struct is None else [struct])]
         arguments += values
         check_arguments(count, arguments)
-        text = program.write(form, index)
+        text = row_groups.write_program(program, form, index)
         if form.kind == "group":
             runtime.check_steps(-(-span // width))
             return runtime.launch(text, count, arguments, items * width, group=width)
