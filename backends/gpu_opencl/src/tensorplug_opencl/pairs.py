@@ -27,7 +27,6 @@ PAIRED: Final = frozenset(
         specs.ADD,
         specs.SUB,
         specs.NEG,
-        specs.ADD_N,
         specs.ROUND,
         specs.SUM,
         specs.MEAN,

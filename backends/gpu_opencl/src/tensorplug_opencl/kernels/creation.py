@@ -25,28 +25,6 @@ def fill(*, value: Scalar, backend: OpenedDevice, out: TensorType) -> Callable[.
     return calls.make_constant(backend.runtime, out, value)
 
 
-@kernels.prepare(specs.ZEROS_LIKE)
-def zeros_like(
-    x: TensorType,  # the input's type is the output's
-    *,
-    backend: OpenedDevice,
-    out: TensorType,
-) -> Callable[..., DeviceBuffer]:
-    """Return zeros of the type of x."""
-    return calls.make_constant(backend.runtime, out, 0)
-
-
-@kernels.prepare(specs.ONES_LIKE)
-def ones_like(
-    x: TensorType,  # the input's type is the output's
-    *,
-    backend: OpenedDevice,
-    out: TensorType,
-) -> Callable[..., DeviceBuffer]:
-    """Return ones of the type of x."""
-    return calls.make_constant(backend.runtime, out, 1)
-
-
 @kernels.prepare(specs.RANGE)
 def range_(
     *, start: Any, stop: Any, step: Any, backend: OpenedDevice, out: TensorType

@@ -8,31 +8,13 @@ import numpy as np
 
 from tensorplug.plugin import KernelTable, TensorType, specs
 from tensorplug_opencl.codegen import calls, ctypes, layouts, templates
-from tensorplug_opencl.movement import moving
 
 if TYPE_CHECKING:
     from tensorplug_opencl.codegen.calls import Call
-    from tensorplug_opencl.memory.buffers import DeviceBuffer
     from tensorplug_opencl.opened import OpenedDevice
     from tensorplug_opencl.runtime import Launch
 
 kernels = KernelTable()
-
-
-@kernels.prepare(specs.DIAG)
-def diag(x: TensorType, *, backend: OpenedDevice, out: TensorType) -> Call:
-    """Write at equal distances into zeros."""
-    runtime = backend.runtime
-    if not x.size:
-        return calls.make_empty(runtime, out)
-    zero, shape = calls.make_element(0, out.dtype), (x.size,)
-    insert = moving.make_mover(runtime, x.dtype, shape, (1,), (x.size + 1,), out.size)
-
-    def write(x: DeviceBuffer, result: DeviceBuffer) -> None:
-        runtime.fill(result, zero)
-        insert(x, result)
-
-    return calls.make_producer(runtime, out, write)
 
 
 _FROM_NUMBERS = """  long lowest = lower[0], highest = upper[0];

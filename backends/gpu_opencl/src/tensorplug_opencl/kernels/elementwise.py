@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from tensorplug.plugin import DType, KernelTable, TensorType, expressions, specs
 from tensorplug.plugin import dtypes as dt
@@ -70,47 +70,3 @@ def select(
     ]
     expression = "condition ? t : e"
     return pointwise.prepare(backend.runtime, f"Select {ctype}", inputs, out, ctype, expression)
-
-
-# How many arrays one launch adds up; every device has room for their arguments.
-_ADDENDS: Final = 8
-
-
-@kernels.prepare(specs.ADD_N)
-def add_n(xs: list[TensorType], *, backend: OpenedDevice, out: TensorType) -> Callable[..., Any]:
-    """Add up to eight arrays at a time, in pairs, and repeat until one is left."""
-    adders = {n: _make_adder(backend, out, n) for n in _find_lengths(len(xs))}
-
-    def run(buffers: list[Any]) -> Any:
-        while len(buffers) > 1:
-            parts = [buffers[at : at + _ADDENDS] for at in range(0, len(buffers), _ADDENDS)]
-            buffers = [adders[len(part)](*part) for part in parts]
-        return buffers[0]
-
-    return run
-
-
-def _find_lengths(count: int) -> set[int]:
-    """Return the numbers of arrays that are added at once, for ``count`` in total."""
-    lengths: set[int] = set()
-    while count > 1:
-        full, rest = divmod(count, _ADDENDS)
-        lengths |= ({_ADDENDS} if full else set()) | ({rest} if rest else set())
-        count = full + bool(rest)
-    return lengths
-
-
-def _make_adder(backend: OpenedDevice, out: TensorType, count: int) -> Callable[..., Any]:
-    if count == 1:
-        return lambda buffer: buffer
-    names = [f"x{number}" for number in range(count)]
-    title = f"AddN {out.dtype} of {count}"
-    formula = Formula(_add_in_pairs(names), ring=True)
-    return pointwise.prepare_formula(
-        backend.runtime, title, formula, dict.fromkeys(names, out), out
-    )
-
-
-def _add_in_pairs(names: list[str]) -> str:
-    half = len(names) // 2
-    return f"({_add_in_pairs(names[:half])} + {_add_in_pairs(names[half:])})" if half else names[0]

@@ -129,25 +129,6 @@ A between_columns(A start, A end, A part) {{ return {across}; }}
     return _read_by_tables(backend.runtime, title, stored, tables, images, out, body, declarations)
 
 
-@kernels.prepare(specs.RESIZE_NEAREST_NEIGHBOR)
-def resize_nearest_neighbor(
-    images: TensorType, *, attributes: dict[str, Any], backend: OpenedDevice, out: TensorType
-) -> Call:
-    """Read the nearest pixels."""
-    if not out.size:
-        return calls.make_empty(backend.runtime, out)
-    shown = [
-        nearest_pixels(images.shape[at], out.shape[at], **_select_grid(attributes))
-        for at in (1, 2)
-    ]
-    ctype = ctypes.moved(out.dtype)
-    body = """  const int source = pixels[row], across = pixels[height + column];
-  *y = x[((index_t)source * x_width + (index_t)across) * channels];"""
-    tables = [Table("pixels", np.concatenate(shown))]
-    title = f"ResizeNearestNeighbor {ctype}"
-    return _read_by_tables(backend.runtime, title, ctype, tables, images, out, body)
-
-
 @kernels.prepare(specs.RESIZE_BILINEAR_GRAD)
 def resize_bilinear_grad(
     images: TensorType,

@@ -61,19 +61,3 @@ def search_sorted(
     )
     numbers = map(index.type, (values.size, count, length))
     return calls.make_producer(runtime, out, runtime.launch(text, 3, [*numbers], values.size))
-
-
-@kernels.prepare(specs.LOWER_BOUND)
-def lower_bound(
-    sorted_sequence: TensorType, values: TensorType, *, backend: OpenedDevice, out: TensorType
-) -> Call:
-    """Search from the left."""
-    return search_sorted(sorted_sequence, values, side="left", backend=backend, out=out)
-
-
-@kernels.prepare(specs.UPPER_BOUND)
-def upper_bound(
-    sorted_sequence: TensorType, values: TensorType, *, backend: OpenedDevice, out: TensorType
-) -> Call:
-    """Search from the right."""
-    return search_sorted(sorted_sequence, values, side="right", backend=backend, out=out)

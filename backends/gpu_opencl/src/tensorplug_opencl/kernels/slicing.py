@@ -11,7 +11,7 @@ from tensorplug_opencl.codegen.layouts import broadcast_strides, row_major
 from tensorplug_opencl.movement import moving
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from tensorplug_opencl.codegen.calls import Call
     from tensorplug_opencl.codegen.layouts import Strides
@@ -25,50 +25,16 @@ kernels = KernelTable()
 def unpack(
     value: TensorType, *, axis: int, backend: OpenedDevice, out: list[TensorType]
 ) -> Callable[..., Any]:
-    """Read each place along the axis."""
-    strides = row_major(value.shape)
-    starts = [place * strides[axis] for place in range(value.shape[axis])]
-    return _read_parts(backend, value, strides[:axis] + strides[axis + 1 :], starts, out)
-
-
-@kernels.prepare(specs.SPLIT_V)
-def split(
-    x: TensorType,
-    *,
-    num_or_size_splits: tuple[int, ...],
-    axis: int,
-    backend: OpenedDevice,
-    out: list[TensorType],
-) -> Callable[..., Any]:
-    """Read each part."""
-    strides = row_major(x.shape)
-    starts = [0]
-    for size in num_or_size_splits:
-        starts.append(starts[-1] + size * strides[axis])
-    return _read_parts(backend, x, strides, starts, out)
-
-
-def _read_parts(
-    backend: OpenedDevice,
-    x: TensorType,
-    strides: Strides,
-    starts: list[int],
-    out: Sequence[TensorType],
-) -> Callable[..., Any]:
-    """Return a callable that reads a part with ``strides`` from each start on.
-
-    Parts of one type share a launch, which takes their start as the offset of a view.
-    """
-    made: dict[TensorType, Call] = {}
-    reads = []
-    for start, type_ in zip(starts, out, strict=False):
-        if type_ not in made:
-            made[type_] = moving.make_reader(
-                backend.runtime, x.dtype, type_.shape, strides, x.size, type_
-            )
-        reads.append((start, made[type_]))
-    flat = (x.size,)
-    return lambda x: [read(x.view(flat, start)) for start, read in reads]
+    """Read each index along the axis; all launch one program, from offsets of a view."""
+    if not out:
+        return lambda _value: []
+    own = row_major(value.shape)
+    strides, flat = own[:axis] + own[axis + 1 :], (value.size,)
+    starts = [number * own[axis] for number in range(len(out))]
+    read = moving.make_reader(
+        backend.runtime, value.dtype, out[0].shape, strides, value.size, out[0]
+    )
+    return lambda value: [read(value.view(flat, start)) for start in starts]
 
 
 def _find_walk(shape: Shape, taken: Selection) -> tuple[int, Strides]:
