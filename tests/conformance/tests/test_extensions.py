@@ -8,8 +8,11 @@ import pytest
 
 from tensorplug.plugin import RegistrationError
 from tensorplug_conformance.extensions import extension_tables
+from tensorplug_conformance.reporting import report
+from tensorplug_conformance.reporting.rendering.summary import summary
 
 from .installing import install
+from .reports import sample
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,3 +53,21 @@ def test_what_is_no_table_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(RegistrationError, match="which is not a CaseTable"):
         extension_tables()
+
+
+def test_a_report_says_which_extensions_it_covers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = report.environment()["extensions"].split(", ")
+    assert {name.partition(" ")[0] for name in before} >= {"tensorplug-train"}
+    _install(tmp_path, "good_cases", "(cases,)")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    found = sample()
+    found["environment"] = report.environment()
+    [more] = set(found["environment"]["extensions"].split(", ")) - set(before)
+    assert more.startswith("tensorplug-good-cases ")
+    assert more in summary(found)
+    monkeypatch.setenv("TENSORPLUG_DISABLE_PLUGINS", "good_cases,train")
+    left = report.environment()["extensions"]
+    assert "good-cases" not in left
+    assert "train" not in left

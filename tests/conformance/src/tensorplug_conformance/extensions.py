@@ -48,3 +48,19 @@ def _tables_of(loader: Loader, candidate: Candidate) -> list[CaseTable]:
                 f"{candidate}: {HOOK} returned {table!r}, which is not a CaseTable"
             )
     return tables
+
+
+def versions() -> list[str]:
+    """Return the extensions that a certificate covers, with their versions.
+
+    They are those that are installed and allowed: their kernels are in the engine, and their cases
+    among the rows.
+    """
+    selection = Selection.read()
+    names = selection.names(EXTENSIONS)
+    found = {
+        str(candidate.owner)
+        for candidate in selection.candidates
+        if candidate.group == EXTENSIONS and candidate.name in names
+    }
+    return sorted(found)

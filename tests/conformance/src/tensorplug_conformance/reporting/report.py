@@ -16,7 +16,7 @@ import jsonschema
 import numpy as np
 
 from tensorplug.tensors.scratch_files import scratch_file
-from tensorplug_conformance import evidence
+from tensorplug_conformance import evidence, extensions
 from tensorplug_conformance.comparing.tolerances import tolerances
 from tensorplug_conformance.comparing.vendor import PROFILES, bounds
 from tensorplug_conformance.primitives import PRIMITIVES
@@ -244,6 +244,7 @@ def environment() -> dict[str, str]:
         "machine": platform.machine(),
         "processors": str(os.cpu_count()),
         "wide float": f"{np.finfo(np.longdouble).nmant + 1} bits",
+        "extensions": ", ".join(extensions.versions()),
         "settings": ", ".join(
             sorted(name for name in os.environ if name.startswith("TENSORPLUG_"))
         ),

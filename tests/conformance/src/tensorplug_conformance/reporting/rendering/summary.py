@@ -41,6 +41,7 @@ def summary(report: Mapping[str, Any]) -> str:
         f"- by the profiles: {', '.join(judged)}",
         f"- backend: {distribution} {version} on {device}",
         f"- {versions}, tensorplug {report['tensorplug']}",
+        f"- extensions: {for_markdown(report['environment'].get('extensions') or 'none')}",
         f"- {counts}, {report['seconds']:.0f} s, {for_markdown(report['started'])}",
         f"- SHA-256 of the cases: `{counted['sha256']}`",
         "",
