@@ -38,10 +38,10 @@ NEVER_PADDED = {
     *("RaggedGather", "RaggedRange", "RaggedTensorToTensor", "SparseFillEmptyRows"),
     *("SparseSegmentMean", "SparseSegmentSum", "StringNGrams", "StringSplit"),
     # On the host.
-    *("BroadcastArgs", "Cholesky", "Eig", "Imag", "LogMatrixDeterminant", "Lu"),
+    *("BroadcastArgs", "Cholesky", "Eig", "LogMatrixDeterminant", "Lu"),
     *("MatrixDeterminant", "MatrixInverse", "MatrixSolve", "MatrixTriangularSolve"),
     *("PseudoInverse", "Qr"),
-    *("SelfAdjointEigV2", "SparseReshape", "StaticRegexReplace", "StringToHashBucketFast", "Svd"),
+    *("SelfAdjointEigV2", "SparseReshape", "Svd"),
     "Diag",  # its decomposition merges the padded axis
 }
 SELDOM = {  # shapes or places are attributes of most cases, or axes are merged

@@ -63,7 +63,7 @@ GENERAL = [  # kernel, dtype, call, how, owner, steps; for each policy if they d
 @pytest.mark.parametrize(("kernel", "dtype", "call", "how", "owner", "steps"), GENERAL)
 def test_in_general(kernel, dtype, call, how, owner, steps):
     assert tp.explain(kernel, dtype=dtype) == Explanation(
-        kernel, call, "home", how, owner, steps, vmap="elementwise"
+        kernel, call, "home", how, owner, steps, vmap="elementwise", facts={"elementwise": "yes"}
     )
 
 

@@ -147,7 +147,7 @@ class Pushforward:
             gradient = _gradient(plan, name)
             if gradient is None:
                 continue
-            if entry is not None or _is_elementwise(plan):
+            if entry is not None:
                 self._steps.append(_apply_diagonal(plan, gradient))
             else:
                 transposed.append(gradient)
@@ -159,17 +159,16 @@ def _names(plan: Recorded) -> tuple[str, ...]:
     return plan.spec.input_names
 
 
-def _is_elementwise(plan: Recorded) -> bool:
-    """Return whether the spec says that the kernel is elementwise and of one dtype."""
-    rule = plan.spec.expression_rule
-    return rule is not None and plan.inputs[0].dtype is plan.outputs[0].type.dtype
-
-
 def _entry(plan: Recorded, name: str) -> TangentEntry | None:
-    """Return the tangent rule of an input, unless the program has replaced its gradient rule."""
+    """Return the tangent rule of an input, unless the program has replaced its gradient rule.
+
+    That of an elementwise kernel is its gradient rule.
+    """
     owned = plan.state.tangent(plan.spec.name, name)
     if owned is None:
         return None
+    if owned.entry.kind == "elementwise":
+        return owned.entry
     gradient = plan.state.gradient(plan.spec.name, name)
     replaced = gradient is not None and gradient.owner is PROGRAM
     return None if replaced and owned.owner is not PROGRAM else owned.entry

@@ -17,3 +17,4 @@ class Owner:
 
 
 PROGRAM = Owner("the running program")
+SPEC = Owner("the spec")

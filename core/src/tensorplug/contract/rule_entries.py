@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import update_wrapper
+from functools import cache, update_wrapper
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
 
 from tensorplug.contract import signatures
@@ -314,3 +314,28 @@ def batching_entry(
             f"{role}: it has no {', '.join(map(repr, unknown))}; possible are {', '.join(known)}"
         )
     return BatchingEntry(spec, kind, rule, asks, tuple(names), override)
+
+
+@cache
+def stated_tangents(spec: KernelSpec) -> Mapping[str, TangentEntry]:
+    """Return by input how tangents pass a kernel, as the facts of its spec say."""
+    entries = [
+        entry
+        for group in spec.linear_groups
+        for entry in tangent_entries(spec, group, "linear", attributes=spec.linear_with)
+    ]
+    entries += [TangentEntry(spec, name, "symmetric", (name,)) for name in spec.symmetric]
+    found = {entry.wrt: entry for entry in entries}
+    for name in spec.input_names if spec.elementwise else ():
+        found.setdefault(name, TangentEntry(spec, name, "elementwise", (name,)))
+    return found
+
+
+@cache
+def stated_batching(spec: KernelSpec) -> BatchingEntry | None:
+    """Return how ``vmap`` runs a kernel, as the facts of its spec say."""
+    if spec.fold:
+        return BatchingEntry(spec, "folded", names=spec.fold)
+    if spec.leading is not None:
+        return BatchingEntry(spec, "leading", names=spec.leading)
+    return BatchingEntry(spec, "elementwise") if spec.elementwise else None

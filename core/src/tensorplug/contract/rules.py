@@ -96,9 +96,9 @@ class RuleTable(Table[Rule]):
         input a list, with None for a tensor without one), and inputs, their types
         (``x_type``), outputs and attributes, as in a gradient rule. It is linear in the tangents,
         and is called only if there is one; of several ``names``, others are None. It returns a
-        tensor of the output's dtype whose shape
-        is the output's or broadcasts to it; for several outputs a list, with None for each that
-        has no derivative; ``NotImplemented`` for a call that it leaves to the gradient rule::
+        tensor of the output's dtype whose shape is the output's or broadcasts to it, or None for
+        zero; for several outputs a list of these; ``NotImplemented`` for a call that it leaves to
+        the gradient rule::
 
             @rules.jvp(MAX, "x")
             def max_(x_dot, x, out, axis): ...

@@ -15,6 +15,15 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes, signatures
 from tensorplug.contract.arguments import quoted
 from tensorplug.contract.expression_rules import ExpressionRule
+from tensorplug.contract.facts import Facts
+from tensorplug.contract.tensor_types import (
+    UNKNOWN,
+    InputType,
+    InputTypes,
+    TensorType,
+    members,
+    show,
+)
 from tensorplug.errors import ArgumentError, DTypeError, RegistrationError
 
 if TYPE_CHECKING:
@@ -24,65 +33,17 @@ if TYPE_CHECKING:
     from tensorplug.contract.expression_rules import Given
 
 
-UNKNOWN: Final = -1  # a size that only the data tells, in the type that a spec infers
-
-
-@dataclass(frozen=True, slots=True)
-class TensorType:
-    """Dtype and shape: all that inference, preparation and rules may know of a tensor.
-
-    A size is ``UNKNOWN`` in the inferred type of an output whose shape depends on the data;
-    tensors themselves have none such.
-
-    ``dtype``: of the elements.
-
-    Examples:
-        >>> image = tp.TensorType(tp.uint8, (28, 28))
-        >>> str(image), image.size, image.nbytes
-        ('uint8[28,28]', 784, 784)
-        >>> tp.asarray([[1.0, 2.0]]).type == tp.TensorType(tp.float32, (1, 2))
-        True
-
-    """
-
-    dtype: DType
-    shape: shapes.Shape
-
-    @property
-    def rank(self) -> int:
-        """Number of dimensions."""
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        """Number of elements."""
-        return shapes.size(self.shape)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the elements, laid out densely."""
-        return self.size * self.dtype.itemsize
-
-    @property
-    def known(self) -> bool:
-        """Whether all sizes are known."""
-        return UNKNOWN not in self.shape
-
-    def admits(self, other: TensorType) -> bool:
-        """Return whether ``other`` is this type, with any sizes in the place of unknown ones."""
-        return (
-            self.dtype is other.dtype
-            and len(self.shape) == len(other.shape)
-            and all(a in (UNKNOWN, b) for a, b in zip(self.shape, other.shape, strict=True))
-        )
-
-    def __str__(self) -> str:
-        sizes = ("?" if size == UNKNOWN else str(size) for size in self.shape)
-        return f"{self.dtype}[{','.join(sizes)}]"
-
-
-InputType = TensorType | list[TensorType] | None  # one, a variadic input's list, or absent
-InputTypes = dict[str, Any]  # name -> InputType; Any, because each input's form is the spec's
+__all__ = [
+    "REQUIRED",
+    "UNKNOWN",
+    "Attribute",
+    "Input",
+    "InputType",
+    "InputTypes",
+    "KernelSpec",
+    "TensorType",
+    "show",
+]
 
 
 class _Required:
@@ -134,7 +95,7 @@ class Input:
 
 
 @dataclass(frozen=True, eq=False)
-class KernelSpec:
+class KernelSpec(Facts):
     """What every kernel called ``name`` must do.
 
     Args:
@@ -157,6 +118,9 @@ class KernelSpec:
         exact: the kernel only moves elements, or depends on their bits: it runs in the dtypes of
             the call, never in wider ones whose results are rounded. By default, what takes
             strings.
+
+    Facts of its structure spare it rules: ``linear``, ``linear_with``, ``elementwise``,
+    ``symmetric``, ``fold``, ``leading`` and ``padding``, by keyword (see ``Facts``).
 
     Examples:
         >>> spec = tp.KernelSpec("Total", ("x",), lambda x: tp.TensorType(x.dtype, x.shape[:-1]))
@@ -213,6 +177,10 @@ class KernelSpec:
         derive(self, "multiple_outputs", len(self.outputs) > 1 or self.outputs[0].endswith("[]"))
         derive(self, "_infer_asks", self._check(names))
         derive(self, "expression_rule", self._read_expression(names))
+        if self.elementwise is None:
+            derive(self, "elementwise", self.expression is not None)
+        outputs = len(self.outputs) + self.multiple_outputs
+        self._check_facts(f"kernel spec {self.name!r}", names, self.attributes, outputs)
         if self.typed_by is None:
             derive(self, "typed_by", self._main_input())
         if self.exact is None:
@@ -299,8 +267,8 @@ class KernelSpec:
         without inputs has the dtype of its first output.
         """
         by_name = dict(zip(self.input_names, types, strict=True))
-        members = _members(by_name.get(self.typed_by or ""))
-        return members[0].dtype if members else outputs[0].dtype
+        typing = members(by_name.get(self.typed_by or ""))
+        return typing[0].dtype if typing else outputs[0].dtype
 
     def __repr__(self) -> str:
         return f"<KernelSpec {self.name}>"
@@ -329,7 +297,7 @@ class KernelSpec:
             member.dtype
             for name, type_ in zip(self.input_names, types, strict=False)
             if name in self.promote
-            for member in _members(type_)
+            for member in members(type_)
         ]
         if not dtypes:  # if one is missing, `resolve` says so
             return None
@@ -394,7 +362,7 @@ class KernelSpec:
             if given is None and not declared.optional:
                 raise ArgumentError(f"input {declared.name!r} is missing")
             allowed = self.accepted(declared.name)
-            for member in _members(given):
+            for member in members(given):
                 if member.dtype not in allowed and member.dtype not in more:
                     stored = member.dtype in dt.STORAGE
                     hint = f"; {member.dtype} is for storage: convert it with astype"
@@ -419,18 +387,3 @@ class KernelSpec:
             except (ArgumentError, DTypeError) as error:
                 raise type(error)(f"attribute {name!r}: {error}") from None
         return result
-
-
-def _members(given: InputType) -> list[TensorType]:
-    if given is None:
-        return []
-    return given if isinstance(given, list) else [given]
-
-
-def show(given: InputType) -> str:
-    """Return an input's type as text: ``float32[3,4]``, a list of them, or ``absent``."""
-    if given is None:
-        return "absent"
-    if isinstance(given, list):
-        return f"[{', '.join(map(str, given))}]"
-    return str(given)

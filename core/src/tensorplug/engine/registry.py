@@ -11,8 +11,14 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from tensorplug.contract.arguments import quoted
 from tensorplug.contract.entries import DecompositionEntry, KernelEntry
-from tensorplug.contract.owner import PROGRAM, Owner
-from tensorplug.contract.rule_entries import BatchingEntry, GradientEntry, TangentEntry
+from tensorplug.contract.owner import PROGRAM, SPEC, Owner
+from tensorplug.contract.rule_entries import (
+    BatchingEntry,
+    GradientEntry,
+    TangentEntry,
+    stated_batching,
+    stated_tangents,
+)
 from tensorplug.contract.spec import KernelSpec
 from tensorplug.dispatch.locks import Lock
 from tensorplug.errors import ArgumentError, RegistrationError
@@ -64,14 +70,20 @@ class State:
         return stack[-1] if stack else None
 
     def tangent(self, name: str, wrt: str) -> Owned[TangentEntry] | None:
-        """Return the tangent rule in force for input ``wrt``, or None."""
+        """Return the tangent rule in force for input ``wrt``: the spec's facts come last."""
         stack = self.tangents.get((name, wrt))
-        return stack[-1] if stack else None
+        if stack:
+            return stack[-1]
+        stated = stated_tangents(self.specs[name]).get(wrt) if name in self.specs else None
+        return None if stated is None else Owned(stated, SPEC)
 
     def batching(self, name: str) -> Owned[BatchingEntry] | None:
-        """Return the batching rule in force, or None."""
+        """Return the batching rule in force: the spec's facts come last."""
         stack = self.batchings.get(name)
-        return stack[-1] if stack else None
+        if stack:
+            return stack[-1]
+        stated = stated_batching(self.specs[name]) if name in self.specs else None
+        return None if stated is None else Owned(stated, SPEC)
 
     def decomposition(self, name: str) -> Owned[DecompositionEntry] | None:
         """Return the decomposition in force, or None."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -39,7 +39,8 @@ class Explanation:
     tried, with their outcomes, and the groups in which a large call runs. ``owner`` is the
     distribution whose code runs. ``inner`` are the explanations of a decomposition's calls, in
     order; they are unknown without the types of a call. ``vmap``: how that runs the kernel on
-    all examples, in an explanation without the types of a call.
+    all examples; ``facts``: what its spec says of its structure, by name; both in an explanation
+    without the types of a call.
 
     Of a function, ``kernel`` is its name, ``how`` is ``"calls"``, and ``inner`` are the
     explanations of the kernels that it calls.
@@ -54,6 +55,7 @@ class Explanation:
     reason: str = ""
     inner: tuple[Explanation, ...] = ()
     vmap: str = ""
+    facts: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -107,7 +109,8 @@ class Explanation:
                 return replace(start, steps=tuple(steps), reason=reason)
         how, owner = _resolve_registered(engine, spec, device, dtype, steps)
         batched = examples.explain(spec, engine.registry.state)
-        return replace(start, how=how, owner=owner, steps=tuple(steps), vmap=batched)
+        found = replace(start, how=how, owner=owner, steps=tuple(steps))
+        return replace(found, vmap=batched, facts=spec.facts())
 
     def __str__(self) -> str:
         return "\n".join(self._lines(""))
@@ -123,6 +126,8 @@ class Explanation:
             yield line if count == 1 else f"{line}, {count} times"
         if self.vmap == examples.ONCE_PER_EXAMPLE:
             yield f"{indent}  vmap: {self.vmap}"
+        for fact, text in self.facts.items():
+            yield f"{indent}  {fact}: {text}"
         if self.reason:
             yield f"{indent}  {self.reason}"
 

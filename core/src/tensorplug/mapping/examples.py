@@ -5,10 +5,13 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from tensorplug.contract.owner import SPEC
+from tensorplug.contract.rule_entries import BatchingEntry
 from tensorplug.contract.spec import TensorType
 from tensorplug.dispatch.context import current_context
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.engine.interpreters import Carried, Interpreter, kernel_runner, run_call
+from tensorplug.engine.registry import Owned
 from tensorplug.errors import ArgumentError, KernelOutputError, ShapeError
 from tensorplug.mapping.derived import (
     as_it_is,
@@ -28,7 +31,6 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from tensorplug.contract.rule_entries import BatchingEntry
     from tensorplug.contract.spec import KernelSpec
     from tensorplug.dispatch.device import Device, Placement
     from tensorplug.engine.plans import Plan
@@ -188,10 +190,7 @@ class Examples(Interpreter):
             return None
         if entry is not None and entry.kind == "leading" and all(batched):
             return kernel_runner(plan, **shifted_axes(plan, entry.names))
-        if entry is None:
-            direct = _is_elementwise(plan.spec, plan.state)
-        else:
-            direct = entry.kind == "elementwise"
+        direct = entry is not None and entry.kind == "elementwise"
         return kernel_runner(plan) if direct and as_it_is(plan, batched) else None
 
     def _find_rule(
@@ -203,13 +202,11 @@ class Examples(Interpreter):
         instead of a function: the kernel has no rule.
         """
         entry, size = _entry(plan), self.size
-        kind = "elementwise" if entry is None else entry.kind
+        if entry is None:
+            return None
+        kind, names = entry.kind, entry.names
         if kind == "elementwise":
-            if entry is None and not _is_elementwise(plan.spec, plan.state):
-                return None
             return lambda inputs: elementwise(plan, inputs, batched, size)
-        assert entry is not None
-        names = entry.names
         if kind == "leading":
             return lambda inputs: leading(plan, inputs, batched, size, names)
         if kind == "folded":
@@ -291,17 +288,27 @@ class Examples(Interpreter):
 
 
 def _entry(plan: Plan) -> BatchingEntry | None:
-    owned = plan.state.batching(plan.spec.name)
+    owned = _find(plan.spec, plan.state)
     return None if owned is None else owned.entry
+
+
+def _find(spec: KernelSpec, state: State) -> Owned[BatchingEntry] | None:
+    """Return the batching rule in force; a kernel with diagonal Jacobians alone is elementwise."""
+    owned = state.batching(spec.name)
+    if owned is not None or not spec.input_names:
+        return owned
+    found = [state.tangent(spec.name, name) for name in spec.input_names]
+    if not all(one is not None and one.entry.kind == "elementwise" for one in found):
+        return None
+    return Owned(BatchingEntry(spec, "elementwise"), SPEC)
 
 
 def explain(spec: KernelSpec, state: State) -> str:
     """Return how ``vmap`` runs a kernel on all examples."""
-    owned = state.batching(spec.name)
+    owned = _find(spec, state)
     if owned is not None:
-        return f"by a rule of {owned.owner}"
-    if _is_elementwise(spec, state):
-        return "elementwise"
+        kind = owned.entry.kind
+        return kind if owned.owner is SPEC else f"by a rule of {owned.owner}"
     decomposition = state.decomposition(spec.name)
     if decomposition is None or decomposition.entry.on_host:
         return ONCE_PER_EXAMPLE
@@ -310,14 +317,4 @@ def explain(spec: KernelSpec, state: State) -> str:
 
 def runs_at_once(spec: KernelSpec, state: State) -> bool:
     """Return whether ``vmap`` has a rule by which a kernel runs in a few calls on all examples."""
-    return state.batching(spec.name) is not None or _is_elementwise(spec, state)
-
-
-def _is_elementwise(spec: KernelSpec, state: State) -> bool:
-    """Return whether a kernel without a batching rule is elementwise, by what else is known."""
-    if spec.expression_rule is not None:
-        return True
-    found = [state.tangent(spec.name, name) for name in spec.input_names]
-    return bool(found) and all(
-        owned is not None and owned.entry.kind == "elementwise" for owned in found
-    )
+    return _find(spec, state) is not None

@@ -26,6 +26,7 @@ MULTIPLY_ADD = KernelSpec(
     _infer_multiply_add,
     accepts=dt.NUMERIC,
     promote=("x", "y", "z"),
+    elementwise=True,
 )
 
 

@@ -83,6 +83,7 @@ DIV_NO_NAN = KernelSpec(
     accepts=dt.NUMERIC,
     promote=("a", "b"),
     inexact=True,
+    elementwise=True,
 )
 FLOOR_DIV = _define_binary("FloorDiv", "floor_divide", dt.REAL)
 MOD = _define_binary("Mod", "remainder", dt.REAL)
@@ -95,6 +96,7 @@ SQUARED_DIFFERENCE = KernelSpec(
     inference.broadcast,
     accepts=dt.NUMERIC,
     promote=("a", "b"),
+    elementwise=True,
 )
 
 
@@ -107,7 +109,9 @@ def _infer_add_n(xs: list[TensorType]) -> TensorType:
     return xs[0]
 
 
-ADD_N = KernelSpec("AddN", ("xs[]",), _infer_add_n, accepts=dt.NUMERIC, promote=("xs",))
+ADD_N = KernelSpec(
+    "AddN", ("xs[]",), _infer_add_n, accepts=dt.NUMERIC, promote=("xs",), elementwise=True
+)
 
 
 @chained

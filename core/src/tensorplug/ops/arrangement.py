@@ -46,7 +46,9 @@ def _infer_tile(x: TensorType, *, reps: tuple[int, ...]) -> TensorType:
     return TensorType(x.dtype, tuple(n * count for n, count in zip(sizes, counts, strict=True)))
 
 
-TILE = KernelSpec("Tile", ("x",), _infer_tile, attributes={"reps": attributes.integers()})
+TILE = KernelSpec(
+    "Tile", ("x",), _infer_tile, attributes={"reps": attributes.integers()}, linear=("x",)
+)
 
 
 def _infer_repeat(x: TensorType, *, repeats: int, axis: int) -> TensorType:
@@ -59,10 +61,17 @@ REPEAT = KernelSpec(
     ("x",),
     _infer_repeat,
     attributes={"repeats": attributes.integer(at_least=0), "axis": attributes.axis("x", 0)},
+    linear=("x",),
+    leading=("axis",),
 )
 
 REVERSE = KernelSpec(
-    "Reverse", ("x",), inference.same, attributes={"dims": attributes.axes("x", None)}
+    "Reverse",
+    ("x",),
+    inference.same,
+    attributes={"dims": attributes.axes("x", None)},
+    linear=("x",),
+    leading=("dims",),
 )
 
 
@@ -88,6 +97,7 @@ MIRROR_PAD = KernelSpec(
         ),
         "mode": attributes.choice("reflect", "symmetric"),
     },
+    linear=("x",),
 )
 
 

@@ -44,6 +44,8 @@ BITCAST = KernelSpec(
     accepts=_NUMBERS,
     expression=lambda x, *, dtype: expressions.bitcast(x, dtype),
     exact=True,
+    elementwise=False,
+    leading=(),
 )
 
 

@@ -77,6 +77,7 @@ BATCH_TO_SPACE_ND = KernelSpec(
         "block_shape": Attribute(_read_block_shape, form=_BLOCK_FORM),
         "crops": Attribute(_read_pairs, form=_PAIRS_FORM),
     },
+    linear=("x",),
 )
 
 
@@ -107,6 +108,7 @@ SPACE_TO_BATCH_ND = KernelSpec(
         "block_shape": Attribute(_read_block_shape, form=_BLOCK_FORM),
         "paddings": Attribute(_read_pairs, form=_PAIRS_FORM),
     },
+    linear=("x",),
 )
 
 
@@ -170,8 +172,22 @@ _IN_BLOCKS = {
     "block_size": attributes.integer(at_least=1),
     "data_format": attributes.choice("NHWC", "NCHW", default="NHWC"),
 }
-DEPTH_TO_SPACE = KernelSpec("DepthToSpace", ("x",), _infer_depth_to_space, attributes=_IN_BLOCKS)
-SPACE_TO_DEPTH = KernelSpec("SpaceToDepth", ("x",), _infer_space_to_depth, attributes=_IN_BLOCKS)
+DEPTH_TO_SPACE = KernelSpec(
+    "DepthToSpace",
+    ("x",),
+    _infer_depth_to_space,
+    attributes=_IN_BLOCKS,
+    linear=("x",),
+    fold=("x",),
+)
+SPACE_TO_DEPTH = KernelSpec(
+    "SpaceToDepth",
+    ("x",),
+    _infer_space_to_depth,
+    attributes=_IN_BLOCKS,
+    linear=("x",),
+    fold=("x",),
+)
 
 
 def plan_depth_rearrangement(

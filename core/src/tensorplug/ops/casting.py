@@ -42,6 +42,7 @@ CAST = KernelSpec(
     accepts=dt.FIXED | dt.STORAGE,
     expression=lambda x, *, dtype: cast(x, dtype),
     exact=True,
+    linear=("x",),
 )
 
 

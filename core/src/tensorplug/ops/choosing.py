@@ -32,6 +32,7 @@ SELECT = KernelSpec(
     accepts={"condition": dt.BOOL},
     promote=("t", "e"),
     expression="where",
+    linear=(("t", "e"),),
 )
 
 

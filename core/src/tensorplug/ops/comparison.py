@@ -43,6 +43,7 @@ def _define(name: str, expression: Given | None, accepts: frozenset[DType] = dt.
         promote=("a", "b"),
         expression=expression,
         exact=False,
+        elementwise=True,
     )
 
 
@@ -58,9 +59,15 @@ LOGICAL_XOR = _define("LogicalXor", None, dt.BOOL)
 LOGICAL_NOT = KernelSpec(
     "LogicalNot", ("x",), inference.same, accepts=dt.BOOL, expression="logical_not"
 )
-IS_FINITE = KernelSpec("IsFinite", ("x",), inference.same_shape(dt.bool_), accepts=dt.FIXED)
-IS_INF = KernelSpec("IsInf", ("x",), inference.same_shape(dt.bool_), accepts=dt.FIXED)
-IS_NAN = KernelSpec("IsNan", ("x",), inference.same_shape(dt.bool_), accepts=dt.FIXED)
+IS_FINITE = KernelSpec(
+    "IsFinite", ("x",), inference.same_shape(dt.bool_), accepts=dt.FIXED, elementwise=True
+)
+IS_INF = KernelSpec(
+    "IsInf", ("x",), inference.same_shape(dt.bool_), accepts=dt.FIXED, elementwise=True
+)
+IS_NAN = KernelSpec(
+    "IsNan", ("x",), inference.same_shape(dt.bool_), accepts=dt.FIXED, elementwise=True
+)
 
 
 @chained

@@ -49,11 +49,39 @@ COMPLEX = KernelSpec(
     accepts=dt.REAL,
     promote=("real", "imag"),
     inexact=True,
+    linear=(("real", "imag"),),
+    elementwise=True,
 )
-REAL = KernelSpec("Real", ("input",), _infer_part, accepts=dt.NUMERIC, promote=("input",))
-IMAG = KernelSpec("Imag", ("input",), _infer_part, accepts=dt.NUMERIC, promote=("input",))
-COMPLEX_ABS = KernelSpec("ComplexAbs", ("x",), _infer_modulus, accepts=dt.COMPLEX, promote=("x",))
-CONJ = KernelSpec("Conj", ("x",), _infer_conjugate, accepts=dt.NUMERIC, promote=("x",))
+REAL = KernelSpec(
+    "Real",
+    ("input",),
+    _infer_part,
+    accepts=dt.NUMERIC,
+    promote=("input",),
+    linear=("input",),
+    elementwise=True,
+)
+IMAG = KernelSpec(
+    "Imag",
+    ("input",),
+    _infer_part,
+    accepts=dt.NUMERIC,
+    promote=("input",),
+    linear=("input",),
+    elementwise=True,
+)
+COMPLEX_ABS = KernelSpec(
+    "ComplexAbs", ("x",), _infer_modulus, accepts=dt.COMPLEX, promote=("x",), elementwise=True
+)
+CONJ = KernelSpec(
+    "Conj",
+    ("x",),
+    _infer_conjugate,
+    accepts=dt.NUMERIC,
+    promote=("x",),
+    linear=("x",),
+    elementwise=True,
+)
 
 
 def complex(real: ArrayLike, imag: ArrayLike, /) -> Tensor:

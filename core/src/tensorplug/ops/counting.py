@@ -35,6 +35,7 @@ UNSORTED_SEGMENT_SUM = KernelSpec(
     _infer_unsorted_segment_sum,
     attributes={"num_segments": attributes.integer(at_least=0)},
     accepts={"x": dt.NUMERIC, "segment_ids": dt.INTEGER},
+    linear=("x",),
 )
 
 

@@ -77,6 +77,7 @@ FILL = KernelSpec(
     },
     expression=lambda *, value, dtype: constant(value, dtype),
     exact=True,
+    padding=("shape",),
 )
 
 _FIXED = dt.FIXED | dt.STORAGE

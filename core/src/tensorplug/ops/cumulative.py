@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.contract import attributes, shapes
+from tensorplug.contract import attributes, padding_rules, shapes
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.arguments import flag
 from tensorplug.contract.spec import KernelSpec, TensorType
@@ -46,8 +46,25 @@ _ATTRIBUTES = {
     "exclusive": attributes.flag(default=False),
     "reverse": attributes.flag(default=False),
 }
-CUMSUM = KernelSpec("Cumsum", ("x",), _infer_running, attributes=_ATTRIBUTES, accepts=dt.FIXED)
-CUMPROD = KernelSpec("Cumprod", ("x",), _infer_running, attributes=_ATTRIBUTES, accepts=dt.FIXED)
+CUMSUM = KernelSpec(
+    "Cumsum",
+    ("x",),
+    _infer_running,
+    attributes=_ATTRIBUTES,
+    accepts=dt.FIXED,
+    linear=("x",),
+    leading=("axis",),
+    padding=padding_rules.scanned(0),
+)
+CUMPROD = KernelSpec(
+    "Cumprod",
+    ("x",),
+    _infer_running,
+    attributes=_ATTRIBUTES,
+    accepts=dt.FIXED,
+    leading=("axis",),
+    padding=padding_rules.scanned(1),
+)
 
 
 @chained

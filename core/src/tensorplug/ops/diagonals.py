@@ -33,7 +33,7 @@ def _infer_diag(x: TensorType) -> TensorType:
     return TensorType(x.dtype, x.shape * 2)
 
 
-DIAG = KernelSpec("Diag", ("x",), _infer_diag)
+DIAG = KernelSpec("Diag", ("x",), _infer_diag, linear=("x",))
 
 
 def _infer_triangle(x: TensorType) -> TensorType:
@@ -59,6 +59,7 @@ MATRIX_BAND_PART = KernelSpec(
     _infer_matrix_band_part,
     accepts={"input": dt.FIXED, "num_lower": _COUNTS, "num_upper": _COUNTS},
     exact=True,
+    linear=("input",),
 )
 
 
@@ -69,6 +70,8 @@ TRIANGLE = KernelSpec(
     attributes={"upper": attributes.flag(default=False), "k": attributes.integer(0)},
     accepts=dt.FIXED,
     exact=True,
+    linear=("x",),
+    leading=(),
 )
 
 

@@ -77,7 +77,9 @@ COS = _define_inexact("Cos", "cos")
 ATAN = _define_inexact("Atan", "atan")
 ERF = _define_inexact("Erf", "erf", dt.REAL)
 TANH = _define_inexact("Tanh", "tanh")
-SQUARE = KernelSpec("Square", ("x",), inference.same, accepts=dt.NUMERIC, promote=("x",))
+SQUARE = KernelSpec(
+    "Square", ("x",), inference.same, accepts=dt.NUMERIC, promote=("x",), elementwise=True
+)
 
 
 @chained

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.contract import attributes, shapes
+from tensorplug.contract import attributes, padding_rules, shapes
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
 from tensorplug.dispatch.calls import chained, dispatch
@@ -63,6 +63,8 @@ SLICE = KernelSpec(
             _read_size, None, "tuple of one int >= 0 per axis of x; None takes all that is left"
         ),
     },
+    linear=("x",),
+    padding=("size",),
 )
 
 
@@ -110,6 +112,9 @@ PAD_V2 = KernelSpec(
             "bool, int, float, complex or str; None becomes 0, or '' for strings",
         ),
     },
+    linear=("x",),
+    linear_with={"constant_value": 0},
+    padding=padding_rules.PADDED,
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.contract import attributes
+from tensorplug.contract import attributes, padding_rules
 from tensorplug.contract.spec import KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, dispatch
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
@@ -45,6 +45,9 @@ CONCAT = KernelSpec(
     _infer_concat,
     attributes={"axis": attributes.axis("xs", 0)},
     promote=("xs",),
+    linear=("xs",),
+    leading=("axis",),
+    padding=padding_rules.JOINED,
 )
 
 
@@ -65,6 +68,9 @@ PACK = KernelSpec(
     _infer_pack,
     attributes={"axis": attributes.axis("xs", 0, extra=1)},
     promote=("xs",),
+    linear=("xs",),
+    leading=("axis",),
+    padding=(),
 )
 
 

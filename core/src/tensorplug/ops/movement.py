@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.contract import attributes, inference, shapes
+from tensorplug.contract import attributes, inference, padding_rules, shapes
 from tensorplug.contract.arguments import flag, quoted
+from tensorplug.contract.padding import broadcast
 from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch, dispatch_unary
 from tensorplug.errors import CopyNeededError, ShapeError
@@ -28,7 +29,7 @@ __all__ = [
     "squeeze",
 ]
 
-IDENTITY = KernelSpec("Identity", ("x",), inference.same, expression=lambda x: x)
+IDENTITY = KernelSpec("Identity", ("x",), inference.same, expression=lambda x: x, linear=("x",))
 
 
 def _infer_reshape(x: TensorType, *, shape: Shape) -> TensorType:
@@ -44,6 +45,8 @@ RESHAPE = KernelSpec(
     ("x",),
     _infer_reshape,
     attributes={"shape": Attribute(_read_target_shape, form="tuple of ints >= 0")},
+    linear=("x",),
+    padding=padding_rules.RESHAPED,
 )
 
 
@@ -56,6 +59,8 @@ EXPAND_DIMS = KernelSpec(
     ("input",),
     _infer_expand_dims,
     attributes={"dim": attributes.axis("input", 0, extra=1)},
+    linear=("input",),
+    leading=("dim",),
 )
 
 
@@ -83,6 +88,8 @@ TRANSPOSE = KernelSpec(
             _read_permutation, None, "tuple of all ints in [0, rank of x); None reverses the axes"
         )
     },
+    linear=("x",),
+    padding=(),
 )
 
 
@@ -108,6 +115,9 @@ BROADCAST_TO = KernelSpec(
         "input_shape": Attribute(_read_input_shape, None, "the shape of x"),
     },
     expression=lambda x: x,
+    linear=("x",),
+    elementwise=False,
+    padding=broadcast("shape", "input_shape"),
 )
 
 

@@ -38,6 +38,7 @@ def _define_unary(name: str, expression: str | None = None) -> KernelSpec:
         promote=("x",),
         inexact=True,
         expression=expression,
+        elementwise=True,
     )
 
 
@@ -49,6 +50,7 @@ def _define_binary(name: str) -> KernelSpec:
         accepts=dt.REAL,
         promote=("a", "b"),
         inexact=True,
+        elementwise=True,
     )
 
 

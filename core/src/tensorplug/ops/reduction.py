@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.contract import attributes, inference, shapes
+from tensorplug.contract import attributes, inference, padding_rules, shapes
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.arguments import flag
 from tensorplug.contract.spec import KernelSpec, TensorType
@@ -46,8 +46,25 @@ def _infer_not_empty(x: TensorType, *, axis: tuple[int, ...], keep_dims: bool) -
     return result
 
 
-SUM = KernelSpec("Sum", ("x",), _infer_accumulated, attributes=_AXES, accepts=dt.FIXED)
-PROD = KernelSpec("Prod", ("x",), _infer_accumulated, attributes=_AXES, accepts=dt.FIXED)
+SUM = KernelSpec(
+    "Sum",
+    ("x",),
+    _infer_accumulated,
+    attributes=_AXES,
+    accepts=dt.FIXED,
+    linear=("x",),
+    leading=("axis",),
+    padding=padding_rules.reduced(padding_rules.zero),
+)
+PROD = KernelSpec(
+    "Prod",
+    ("x",),
+    _infer_accumulated,
+    attributes=_AXES,
+    accepts=dt.FIXED,
+    leading=("axis",),
+    padding=padding_rules.reduced(padding_rules.one),
+)
 MEAN = KernelSpec(
     "Mean",
     ("x",),
@@ -56,6 +73,8 @@ MEAN = KernelSpec(
     accepts=dt.FIXED,
     promote=("x",),
     inexact=True,
+    linear=("x",),
+    leading=("axis",),
 )
 _EXTREME = {
     "reduction_indices": attributes.axes("x"),
@@ -71,10 +90,42 @@ def _infer_extreme(
 
 ORDERED = dt.REAL | dt.BOOL  # dtypes with an order; False comes before True
 
-MAX = KernelSpec("Max", ("x",), _infer_extreme, attributes=_EXTREME, accepts=ORDERED)
-MIN = KernelSpec("Min", ("x",), _infer_not_empty, attributes=_AXES, accepts=ORDERED)
-ANY = KernelSpec("Any", ("x",), inference.reduced, attributes=_AXES, accepts=dt.BOOL)
-ALL = KernelSpec("All", ("x",), inference.reduced, attributes=_AXES, accepts=dt.BOOL)
+MAX = KernelSpec(
+    "Max",
+    ("x",),
+    _infer_extreme,
+    attributes=_EXTREME,
+    accepts=ORDERED,
+    leading=("reduction_indices",),
+    padding=padding_rules.reduced(padding_rules.lowest, "reduction_indices"),
+)
+MIN = KernelSpec(
+    "Min",
+    ("x",),
+    _infer_not_empty,
+    attributes=_AXES,
+    accepts=ORDERED,
+    leading=("axis",),
+    padding=padding_rules.reduced(padding_rules.highest),
+)
+ANY = KernelSpec(
+    "Any",
+    ("x",),
+    inference.reduced,
+    attributes=_AXES,
+    accepts=dt.BOOL,
+    leading=("axis",),
+    padding=padding_rules.reduced(padding_rules.zero),
+)
+ALL = KernelSpec(
+    "All",
+    ("x",),
+    inference.reduced,
+    attributes=_AXES,
+    accepts=dt.BOOL,
+    leading=("axis",),
+    padding=padding_rules.reduced(padding_rules.one),
+)
 
 
 def _infer_arg(x: TensorType, *, axis: int) -> TensorType:
@@ -83,8 +134,24 @@ def _infer_arg(x: TensorType, *, axis: int) -> TensorType:
 
 
 _ARG = {"axis": attributes.axis("x", 0)}
-ARG_MAX = KernelSpec("ArgMax", ("x",), _infer_arg, attributes=_ARG, accepts=ORDERED)
-ARG_MIN = KernelSpec("ArgMin", ("x",), _infer_arg, attributes=_ARG, accepts=ORDERED)
+ARG_MAX = KernelSpec(
+    "ArgMax",
+    ("x",),
+    _infer_arg,
+    attributes=_ARG,
+    accepts=ORDERED,
+    leading=("axis",),
+    padding=padding_rules.reduced(padding_rules.lowest),
+)
+ARG_MIN = KernelSpec(
+    "ArgMin",
+    ("x",),
+    _infer_arg,
+    attributes=_ARG,
+    accepts=ORDERED,
+    leading=("axis",),
+    padding=padding_rules.reduced(padding_rules.highest),
+)
 
 _WIDENED = {  # the dtypes in which small integers are added and multiplied
     **dict.fromkeys((dt.int8, dt.int16), dt.kernel_int),

@@ -44,7 +44,13 @@ __all__ = [
 
 def _define(name: str, accepts: frozenset[DType], expression: Given | None = None) -> KernelSpec:
     return KernelSpec(
-        name, ("x",), inference.same, accepts=accepts, promote=("x",), expression=expression
+        name,
+        ("x",),
+        inference.same,
+        accepts=accepts,
+        promote=("x",),
+        expression=expression,
+        elementwise=True,
     )
 
 
@@ -53,7 +59,12 @@ ROUND = _define("Round", dt.NUMERIC, of_floats("round"))
 TRUNC = _define("Trunc", dt.REAL, of_floats("trunc"))
 SIGN = _define("Sign", dt.NUMERIC)
 SIGN_BIT = KernelSpec(
-    "SignBit", ("x",), inference.same_shape(dt.bool_), accepts=dt.REAL, promote=("x",)
+    "SignBit",
+    ("x",),
+    inference.same_shape(dt.bool_),
+    accepts=dt.REAL,
+    promote=("x",),
+    elementwise=True,
 )
 COPY_SIGN = KernelSpec(
     "CopySign",
@@ -72,6 +83,7 @@ NEXT_AFTER = KernelSpec(
     promote=("a", "b"),
     inexact=True,
     exact=True,
+    elementwise=True,
 )
 
 
@@ -114,6 +126,7 @@ CLIP_BY_VALUE = KernelSpec(
     },
     accepts=dt.REAL,
     promote=("x",),
+    elementwise=True,
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.contract import attributes, inference, shapes
+from tensorplug.contract import attributes, inference, padding_rules, shapes
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch, dispatch_multiple
@@ -50,6 +50,8 @@ TOP_K = KernelSpec(
     },
     outputs=("values", "indices"),
     accepts=_ORDERED,
+    leading=(),
+    padding=padding_rules.TOP,
 )
 
 _SORTING = {
@@ -57,13 +59,23 @@ _SORTING = {
     "descending": attributes.flag(default=False),
     "stable": attributes.flag(default=True),
 }
-SORT = KernelSpec("Sort", ("x",), inference.same, attributes=_SORTING, accepts=_ORDERED)
+SORT = KernelSpec(
+    "Sort",
+    ("x",),
+    inference.same,
+    attributes=_SORTING,
+    accepts=_ORDERED,
+    leading=("axis",),
+    padding=padding_rules.SORTED,
+)
 ARG_SORT = KernelSpec(
     "ArgSort",
     ("x",),
     inference.same_shape(dt.kernel_int),
     attributes=_SORTING,
     accepts=_ORDERED,
+    leading=("axis",),
+    padding=padding_rules.SORTED,
 )
 
 
@@ -91,6 +103,7 @@ ARG_PARTITION = KernelSpec(
         ),
     },
     accepts=_ORDERED,
+    leading=("axis",),
 )
 
 

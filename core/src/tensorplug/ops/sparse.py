@@ -109,8 +109,12 @@ def _infer_segments(data: TensorType, indices: TensorType, segment_ids: TensorTy
 _PICKED = ("data", "indices", "segment_ids")
 _ACCEPTS = {"data": dt.NUMERIC, "indices": dt.INTEGER, "segment_ids": dt.INTEGER}
 
-SPARSE_SEGMENT_SUM = KernelSpec("SparseSegmentSum", _PICKED, _infer_segments, accepts=_ACCEPTS)
-SPARSE_SEGMENT_MEAN = KernelSpec("SparseSegmentMean", _PICKED, _infer_segments, accepts=_ACCEPTS)
+SPARSE_SEGMENT_SUM = KernelSpec(
+    "SparseSegmentSum", _PICKED, _infer_segments, accepts=_ACCEPTS, linear=("data",)
+)
+SPARSE_SEGMENT_MEAN = KernelSpec(
+    "SparseSegmentMean", _PICKED, _infer_segments, accepts=_ACCEPTS, linear=("data",)
+)
 
 
 def sparse_fill_empty_rows(

@@ -131,6 +131,7 @@ STRING_TO_HASH_BUCKET_FAST = KernelSpec(
     _infer_string_to_hash_bucket_fast,
     attributes={"num_buckets": Attribute(_read_buckets, form="int in [1, 2**31]")},
     accepts=TEXT,
+    elementwise=True,
 )
 
 
@@ -144,6 +145,7 @@ STATIC_REGEX_REPLACE = KernelSpec(
         "replace_global": attributes.flag(default=True),
     },
     accepts=TEXT,
+    elementwise=True,
 )
 
 

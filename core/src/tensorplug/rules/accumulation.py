@@ -26,6 +26,3 @@ def multiply_add_wrt_y(dy: Tensor, x: Tensor) -> Tensor:
 @rules.vjp(ops.MULTIPLY_ADD, "z")
 def multiply_add_wrt_z(dy: Tensor) -> Tensor:
     return dy
-
-
-rules.elementwise(ops.MULTIPLY_ADD)

@@ -67,13 +67,6 @@ def _unmirror(dy: Tensor, axis: int, pair: tuple[int, int], size: int, skip: int
     return total
 
 
-for _spec in (ops.TILE, ops.REPEAT, ops.REVERSE, ops.MIRROR_PAD):
-    rules.linear(_spec, "x")
-
-rules.leading(ops.REPEAT, "axis")
-rules.leading(ops.REVERSE, "dims")
-
-
 @rules.batch(ops.TILE)
 def tile_batch(x: Tensor, *, reps: tuple[int, ...]) -> Tensor:
     x = align(x, len(reps))

@@ -27,6 +27,3 @@ def bitcast(dy: Tensor, input_type: TensorType, dtype: DType) -> Tensor:
     parts = conj(dy) if dtype in dt.COMPLEX and own not in dt.COMPLEX else dy
     moved = ops.bitcast(parts, own)
     return conj(moved) if own in dt.COMPLEX and dtype not in dt.COMPLEX else moved
-
-
-rules.leading(ops.BITCAST)

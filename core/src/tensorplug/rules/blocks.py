@@ -32,10 +32,3 @@ def depth_to_space(dy: Tensor, block_size: int, data_format: DataFormat) -> Tens
 @rules.vjp(ops.SPACE_TO_DEPTH, "x")
 def space_to_depth(dy: Tensor, block_size: int, data_format: DataFormat) -> Tensor:
     return ops.depth_to_space(dy, block_size, data_format)
-
-
-for _spec in (
-    *(ops.BATCH_TO_SPACE_ND, ops.SPACE_TO_BATCH_ND),
-    *(ops.DEPTH_TO_SPACE, ops.SPACE_TO_DEPTH),
-):
-    rules.linear(_spec, "x")

@@ -52,10 +52,3 @@ def complex_abs(dy: Tensor, x: Tensor, out: Tensor) -> Tensor:
 @rules.vjp(ops.CONJ, "x")
 def conj(dy: Tensor) -> Tensor:
     return ops.conj(dy)
-
-
-rules.linear(ops.COMPLEX, "real", "imag")
-rules.linear(ops.REAL, "input")
-rules.linear(ops.IMAG, "input")
-rules.linear(ops.CONJ, "x")
-rules.elementwise(ops.COMPLEX_ABS)

@@ -57,6 +57,3 @@ def dense_bincount(
     if binary_output or weights_type.shape != x.shape:  # only presence matters
         return zeros(weights_type.shape, dtype=dy.dtype)
     return _take_at(dy, x, x.ndim - 1)
-
-
-rules.linear(ops.UNSORTED_SEGMENT_SUM, "x")

@@ -38,9 +38,3 @@ def cumprod(dy: Tensor, x: Tensor, axis: int, *, exclusive: bool, reverse: bool)
         factor = factor * shift(factor, axis, back * step, 0)
         step *= 2
     return before * passed
-
-
-rules.linear(ops.CUMSUM, "x")
-
-rules.leading(ops.CUMSUM, "axis")
-rules.leading(ops.CUMPROD, "axis")

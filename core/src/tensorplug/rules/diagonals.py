@@ -35,8 +35,3 @@ def matrix_band_part(dy: Tensor, num_lower: Tensor, num_upper: Tensor) -> Tensor
 @rules.vjp(ops.TRIANGLE, "x")
 def triangle(dy: Tensor, upper: bool, k: int) -> Tensor:  # noqa: FBT001  # named by the spec
     return dispatch(ops.TRIANGLE, dy, upper=upper, k=k)
-
-
-rules.linear(ops.DIAG, "x")
-rules.linear(ops.MATRIX_BAND_PART, "input")
-rules.linear(ops.TRIANGLE, "x")

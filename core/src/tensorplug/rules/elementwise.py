@@ -11,14 +11,9 @@ from tensorplug.ops import (
     arithmetic,
     casting,
     choosing,
-    comparison,
-    complexes,
-    rounding,
-    strings,
 )
 from tensorplug.ops import comparison as cmp
 from tensorplug.ops import elementwise as ops
-from tensorplug.ops.nn import activation
 
 if TYPE_CHECKING:
     from tensorplug.contract.spec import TensorType
@@ -219,22 +214,7 @@ def _share(dy: Tensor, wins: Tensor, ties: Tensor) -> Tensor:
     return choosing.where(wins, dy, choosing.where(ties, dy * 0.5, 0.0))
 
 
-rules.elementwise(ops.SQUARE, arithmetic.SQUARED_DIFFERENCE, arithmetic.DIV_NO_NAN)
-rules.linear(casting.CAST, "x")
-rules.linear(choosing.SELECT, "t", "e")
-
-
 @rules.jvp(arithmetic.ADD_N, "xs")
 def add_n_jvp(xs_dot: list[Tensor | None]) -> Tensor:
     given = [tangent for tangent in xs_dot if tangent is not None]
     return arithmetic.add_n(given) if len(given) > 1 else given[0]
-
-
-rules.broadcast(
-    *(comparison.NOT_EQUAL, comparison.LOGICAL_XOR),
-    *(comparison.IS_FINITE, comparison.IS_INF, comparison.IS_NAN),
-    *(complexes.COMPLEX, complexes.REAL, complexes.IMAG, complexes.CONJ),
-    arithmetic.ADD_N,
-    *(rounding.SIGN, rounding.SIGN_BIT, activation.STEP),
-    *(strings.STATIC_REGEX_REPLACE, strings.STRING_TO_HASH_BUCKET_FAST),
-)

@@ -41,10 +41,6 @@ def _stack_rows(x: Tensor) -> Tensor:
     return x if x.ndim == 2 else reshape(x, (prod(x.shape[:-1]), x.shape[-1]))
 
 
-rules.linear(ops.BATCH_MAT_MUL, "a")
-rules.linear(ops.BATCH_MAT_MUL, "b")
-
-
 @rules.batch(ops.BATCH_MAT_MUL)
 def batch_mat_mul(
     a: Tensor,

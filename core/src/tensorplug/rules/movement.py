@@ -73,18 +73,6 @@ def pack(dy: Tensor, axis: int) -> list[Tensor]:
     return list(unstack(dy, axis=axis))
 
 
-for _spec in (ops.IDENTITY, ops.RESHAPE, ops.TRANSPOSE, ops.BROADCAST_TO, extents.SLICE):
-    rules.linear(_spec, "x")
-rules.linear(ops.EXPAND_DIMS, "input")
-rules.linear(extents.PAD_V2, "x", constant_value=0)
-rules.linear(joining.CONCAT, "xs")
-rules.linear(joining.PACK, "xs")
-
-rules.leading(ops.EXPAND_DIMS, "dim")
-rules.leading(joining.CONCAT, "axis")
-rules.leading(joining.PACK, "axis")
-
-
 @rules.batch(ops.RESHAPE)
 def reshape_batch(x: Tensor, *, size: int, shape: Shape) -> Tensor:
     return to_shape(x, (size, *shape))

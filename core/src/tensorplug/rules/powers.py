@@ -72,6 +72,3 @@ def log_add_exp_wrt_b(dy: Tensor, a: Tensor, b: Tensor) -> Tensor:
 def _subtract(a: Tensor, b: Tensor) -> Tensor:
     """Return a - b, and 0 for equal infinities, so that they share dy."""
     return where(logical_and(equal(a, b), isinf(a)), 0.0, a - b)
-
-
-rules.elementwise(ops.RECIPROCAL, ops.RSQRT, ops.HYPOT, ops.LOG_ADD_EXP)

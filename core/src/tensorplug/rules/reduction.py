@@ -104,10 +104,6 @@ def multiply_others(x: Tensor, axis: Axes) -> Tensor:
     return movement.permute_dims(back, [order.index(index) for index in range(x.ndim)])
 
 
-rules.linear(ops.SUM, "x")
-rules.linear(ops.MEAN, "x")
-
-
 @rules.jvp(ops.MAX, "x")
 def max__jvp(x_dot: Tensor, x: Tensor, out: Tensor, reduction_indices: Axes) -> Tensor:
     return _average(x_dot, x, out, reduction_indices)
@@ -129,8 +125,3 @@ def _average(x_dot: Tensor, x: Tensor, out: Tensor, axis: Axes) -> Tensor:
 @rules.jvp(ops.PROD, "x")
 def prod_jvp(x_dot: Tensor, x: Tensor, out: Tensor, axis: Axes) -> Tensor:
     return ops.sum(x_dot * multiply_others(x, axis), axis=axis, keepdims=out.ndim == x.ndim)
-
-
-for _spec in (ops.SUM, ops.PROD, ops.MEAN, ops.MIN, ops.ALL, ops.ANY, ops.ARG_MAX, ops.ARG_MIN):
-    rules.leading(_spec, "axis")
-rules.leading(ops.MAX, "reduction_indices")

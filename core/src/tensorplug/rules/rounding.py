@@ -32,6 +32,11 @@ def sign(dy: Tensor, x: Tensor, out: Tensor) -> Tensor:
     return div_no_nan(across, x)
 
 
+@rules.jvp(ops.SIGN)  # not the gradient rule: the sign of complex numbers is not holomorphic
+def sign_jvp(x_dot: Tensor, x: Tensor, out: Tensor) -> Tensor | None:
+    return imag(div_no_nan(x_dot, x)) * out * 1j if x.dtype in dt.COMPLEX else None
+
+
 @rules.vjp(ops.CLIP_BY_VALUE, "x")
 def clip_by_value(dy: Tensor, x: Tensor, clip_value_min: Scalar, clip_value_max: Scalar) -> Tensor:
     return where(logical_and(x >= clip_value_min, x <= clip_value_max), dy, 0.0)
@@ -45,6 +50,3 @@ def copysign(dy: Tensor, a: Tensor, b: Tensor) -> Tensor:
 @rules.vjp(ops.NEXT_AFTER, "a")
 def nextafter(dy: Tensor) -> Tensor:
     return dy
-
-
-rules.elementwise(ops.CLIP_BY_VALUE, ops.NEXT_AFTER)

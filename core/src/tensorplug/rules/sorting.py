@@ -56,8 +56,3 @@ def top_k_jvp(x_dot: Tensor, indices: Tensor) -> list[Tensor | None]:
 def sort_jvp(x_dot: Tensor, x: Tensor, axis: int, *, descending: bool) -> Tensor:
     order = ops.argsort(x, axis=axis, descending=descending)
     return take_along_axis(x_dot, order, axis=axis)
-
-
-rules.leading(ops.TOP_K)
-for _spec in (ops.SORT, ops.ARG_SORT, ops.ARG_PARTITION):
-    rules.leading(_spec, "axis")

@@ -52,7 +52,3 @@ def segment_mean(
     counts = maximum(unsorted_segment_sum(ones_, segment_ids, dy.shape[0]), full((), 1))
     column = reshape(astype(counts, dy.dtype), (dy.shape[0], *(1,) * (dy.ndim - 1)))
     return segment_sum(dy / column, data_type, indices, segment_ids)
-
-
-rules.linear(ops.SPARSE_SEGMENT_SUM, "data")
-rules.linear(ops.SPARSE_SEGMENT_MEAN, "data")

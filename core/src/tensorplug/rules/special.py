@@ -13,17 +13,14 @@ from tensorplug.ops.choosing import where
 from tensorplug.ops.elementwise import abs as abs_
 from tensorplug.ops.elementwise import exp, square
 from tensorplug.ops.rounding import sign
+from tensorplug.ops.special import bessel_functions as bessel
+from tensorplug.ops.special import error_functions as error
+from tensorplug.ops.special import gamma_functions as gamma
 from tensorplug.ops.special import (
-    bessel_functions,
-    error_functions,
-    gamma_functions,
     incomplete_beta_formulas,
     incomplete_functions,
     incomplete_gamma_formulas,
 )
-from tensorplug.ops.special import bessel_functions as bessel
-from tensorplug.ops.special import error_functions as error
-from tensorplug.ops.special import gamma_functions as gamma
 from tensorplug.ops.special.evaluation import polynomial
 from tensorplug.ops.special.incomplete_gamma_slopes import concentration_slope
 from tensorplug.ops.special.tensor_functions import FUNCTIONS
@@ -176,12 +173,3 @@ def _over(out: Tensor, x: Tensor, factor: Tensor | float, square_sign: float) ->
     quarter = square(where(near, x, 0.0)) * (0.25 * square_sign)
     series = polynomial(_SERIES, quarter) * factor
     return where(near, series, out / where(near, 1.0, x))
-
-
-rules.elementwise(
-    *(gamma_functions.LGAMMA, gamma_functions.DIGAMMA, gamma_functions.POLYGAMMA),
-    *(error_functions.ERFCX, error_functions.ERFINV, error_functions.NDTRI),
-    *(bessel_functions.BESSEL_I0E, bessel_functions.BESSEL_I1E),
-    *(bessel_functions.BESSEL_J0, bessel_functions.BESSEL_J1),
-    *(incomplete_functions.IGAMMA, incomplete_functions.IGAMMAC, incomplete_functions.BETAINC),
-)

@@ -63,10 +63,3 @@ def _fit(x: Tensor, input_type: TensorType) -> Tensor:
     elif have > wanted:
         x = slice_(x, [0] * x.ndim, input_type.shape)
     return x if x.dtype is input_type.dtype else astype(x, input_type.dtype)
-
-
-for _spec in (ops.FFT, ops.IFFT, ops.RFFT, ops.IRFFT):
-    rules.linear(_spec, "input")
-
-for _spec in (ops.FFT, ops.IFFT, ops.RFFT, ops.IRFFT):
-    rules.leading(_spec)

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from tensorplug.compile.control.repeated import SCAN
 from tensorplug.compile.control.sub_programs import SubProgram
-from tensorplug.compile.dynamic.padding import Case, RefusedError, judge, same_call
-from tensorplug.compile.dynamic.padding_rules import RULES
+from tensorplug.compile.dynamic.padding import judge, same_call
 from tensorplug.compile.tracing.decompositions import trace_decomposition
 from tensorplug.compile.tracing.nested import NestedPlan
 from tensorplug.compile.tracing.passes import eliminate_dead_calls
 from tensorplug.compile.tracing.trace import Call, Trace
 from tensorplug.compile.tracing.values import Constant, Value
 from tensorplug.contract import dtypes as dt
+from tensorplug.contract.padding import RefusedError
 from tensorplug.contract.spec import TensorType
 from tensorplug.dispatch.context import use_context
 from tensorplug.dispatch.tensor import Tensor
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from tensorplug.compile.dynamic.padding import Mask
     from tensorplug.compile.tracing.decompositions import TracedDecomposition
+    from tensorplug.contract.padding import Mask
     from tensorplug.dispatch.device import Device
     from tensorplug.engine.engine import Engine
     from tensorplug.engine.plans import Plan
@@ -158,7 +158,7 @@ class Alignment:
         if not same_call(mine, other):
             try:
                 known = [self._known_data(each) for each in operands]
-                masks = judge(Case(mine, other, known), RULES)
+                masks = judge(mine, other, known)
             except RefusedError as error:
                 raise RefusedError(f"{mine.describe()}{_at(exact)}: {error}") from None
         if masks is None:

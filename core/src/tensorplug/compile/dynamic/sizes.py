@@ -13,10 +13,10 @@ import numpy as np
 from tensorplug.compile.arguments.donation import find_parameter
 from tensorplug.compile.arguments.floats import Floats, find, remember
 from tensorplug.compile.dynamic.alignment import Alignment, Result, build
-from tensorplug.compile.dynamic.padding import RefusedError
 from tensorplug.compile.specialized import Specialized, make_executable, run, upload
 from tensorplug.compile.tracing.bodies import Request, Traced, trace_request
 from tensorplug.contract.arguments import quoted
+from tensorplug.contract.padding import RefusedError
 from tensorplug.contract.shapes import normalize_axis
 from tensorplug.contract.spec import TensorType
 from tensorplug.dispatch.context import Context, use_context

@@ -66,8 +66,10 @@ def _define_fft_length(default: Callable[[int], int]) -> Attribute:
     return Attribute(canonical, None, "int >= 1; None becomes what the last axis of input implies")
 
 
-FFT = KernelSpec("FFT", ("input",), _infer_same, accepts=dt.COMPLEX)
-IFFT = KernelSpec("IFFT", ("input",), _infer_same, accepts=dt.COMPLEX)
+FFT = KernelSpec("FFT", ("input",), _infer_same, accepts=dt.COMPLEX, linear=("input",), leading=())
+IFFT = KernelSpec(
+    "IFFT", ("input",), _infer_same, accepts=dt.COMPLEX, linear=("input",), leading=()
+)
 # tfjs composes the real transforms of FFT and copies; here they take half the time of FFT.
 RFFT = KernelSpec(
     "RFFT",
@@ -77,6 +79,8 @@ RFFT = KernelSpec(
     accepts=dt.REAL,
     promote=("input",),
     inexact=True,
+    linear=("input",),
+    leading=(),
 )
 IRFFT = KernelSpec(
     "IRFFT",
@@ -84,6 +88,8 @@ IRFFT = KernelSpec(
     _infer_irfft,
     attributes={"fft_length": _define_fft_length(lambda length: 2 * (length - 1))},
     accepts=dt.COMPLEX,
+    linear=("input",),
+    leading=(),
 )
 
 # Additional factors (forward, inverse); kernels have 1 for FFT and RFFT, 1/n for the inverses.

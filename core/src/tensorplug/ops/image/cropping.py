@@ -66,6 +66,8 @@ CROP_AND_RESIZE = KernelSpec(
     },
     promote=("image",),
     inexact=True,
+    linear=("image",),
+    linear_with={"extrapolation_value": 0.0},
 )
 
 

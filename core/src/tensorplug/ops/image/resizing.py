@@ -166,6 +166,8 @@ RESIZE_BILINEAR = KernelSpec(
     accepts=dt.REAL | dt.BOOL,
     promote=("images",),
     inexact=True,
+    linear=("images",),
+    fold=("images",),
 )
 RESIZE_BILINEAR_GRAD = KernelSpec(
     "ResizeBilinearGrad",
@@ -175,6 +177,8 @@ RESIZE_BILINEAR_GRAD = KernelSpec(
     accepts=dt.FLOATING,
     promote=("images", "dy"),
     inexact=True,
+    linear=("dy",),
+    fold=("images", "dy"),
 )
 RESIZE_NEAREST_NEIGHBOR = KernelSpec(
     "ResizeNearestNeighbor",
@@ -183,6 +187,8 @@ RESIZE_NEAREST_NEIGHBOR = KernelSpec(
     attributes=_OPTIONS,
     accepts=dt.FIXED,
     exact=True,
+    linear=("images",),
+    fold=("images",),
 )
 RESIZE_NEAREST_NEIGHBOR_GRAD = KernelSpec(
     "ResizeNearestNeighborGrad",
@@ -192,6 +198,8 @@ RESIZE_NEAREST_NEIGHBOR_GRAD = KernelSpec(
     accepts=dt.FLOATING,
     promote=("images", "dy"),
     inexact=True,
+    linear=("dy",),
+    fold=("images", "dy"),
 )
 
 

@@ -53,7 +53,13 @@ def _infer_flip_left_right(image: TensorType) -> TensorType:
 
 
 FLIP_LEFT_RIGHT = KernelSpec(
-    "FlipLeftRight", ("image",), _infer_flip_left_right, accepts=dt.FIXED, exact=True
+    "FlipLeftRight",
+    ("image",),
+    _infer_flip_left_right,
+    accepts=dt.FIXED,
+    exact=True,
+    linear=("image",),
+    fold=("image",),
 )
 
 
@@ -148,6 +154,9 @@ ROTATE_WITH_OFFSET = KernelSpec(
         "center": Attribute(_read_center, 0.5, "pair of finite floats, (x, y)"),
     },
     accepts=dt.REAL,
+    linear=("image",),
+    linear_with={"fill_value": 0},
+    fold=("image",),
 )
 
 
@@ -265,6 +274,8 @@ TRANSFORM = KernelSpec(
     promote=("transforms",),
     inexact=True,
     typed_by="image",
+    linear=("image",),
+    linear_with={"fill_value": 0},
 )
 
 

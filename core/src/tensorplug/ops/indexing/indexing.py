@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.contract import attributes, shapes
+from tensorplug.contract import attributes, padding_rules, shapes
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch, dispatch_binary
@@ -54,6 +54,8 @@ GATHER_V2 = KernelSpec(
         "batch_dims": Attribute(_read_batch_dims, 0, "int in [0, rank of indices]"),
     },
     accepts={"indices": dt.INTEGER},
+    linear=("x",),
+    padding=padding_rules.GATHERED,
 )
 
 
@@ -76,7 +78,12 @@ def _infer_gather_nd(params: TensorType, indices: TensorType) -> TensorType:
 
 
 GATHER_ND = KernelSpec(
-    "GatherNd", ("params", "indices"), _infer_gather_nd, accepts={"indices": dt.INTEGER}
+    "GatherNd",
+    ("params", "indices"),
+    _infer_gather_nd,
+    accepts={"indices": dt.INTEGER},
+    linear=("params",),
+    padding=padding_rules.GATHERED_AT_POINTS,
 )
 
 
@@ -120,6 +127,7 @@ ONE_HOT = KernelSpec(
         "dtype": attributes.dtype("float32"),
     },
     accepts=dt.INTEGER,
+    leading=(),
 )
 
 

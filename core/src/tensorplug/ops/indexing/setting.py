@@ -55,6 +55,7 @@ STRIDED_SLICE_UPDATE = KernelSpec(
     _infer_update,
     attributes=slicing.SLICE_ATTRIBUTES,
     promote=("tensor", "value"),
+    linear=(("tensor", "value"),),
 )
 
 

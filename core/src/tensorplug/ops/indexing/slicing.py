@@ -33,6 +33,8 @@ UNPACK = KernelSpec(
     _infer_unpack,
     attributes={"axis": attributes.axis("value", 0)},
     outputs=("outs[]",),
+    linear=("value",),
+    leading=("axis",),
 )
 
 
@@ -74,6 +76,8 @@ SPLIT_V = KernelSpec(
         ),
     },
     outputs=("outs[]",),
+    linear=("x",),
+    leading=("axis",),
 )
 
 
@@ -222,7 +226,7 @@ def _infer_strided_slice(x: TensorType, *, attributes: dict[str, Any]) -> Tensor
 
 
 STRIDED_SLICE = KernelSpec(
-    "StridedSlice", ("x",), _infer_strided_slice, attributes=SLICE_ATTRIBUTES
+    "StridedSlice", ("x",), _infer_strided_slice, attributes=SLICE_ATTRIBUTES, linear=("x",)
 )
 
 
@@ -240,6 +244,7 @@ STRIDED_SLICE_GRAD = KernelSpec(
     ("dy",),
     _infer_strided_slice_grad,
     attributes={"shape": attributes.shape(), **SLICE_ATTRIBUTES},
+    linear=("dy",),
 )
 
 

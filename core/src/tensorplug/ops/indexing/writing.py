@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug.contract import attributes, shapes
+from tensorplug.contract import attributes, padding_rules, shapes
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, dispatch
@@ -33,6 +33,8 @@ SCATTER_ND = KernelSpec(
     _infer_scatter,
     attributes={"shape": attributes.shape()},
     accepts={"indices": dt.INTEGER, "updates": dt.NUMERIC},
+    linear=("updates",),
+    padding=padding_rules.scattered(scatter_depth),
 )
 
 
@@ -48,6 +50,8 @@ TENSOR_SCATTER_UPDATE = KernelSpec(
     _infer_scatter_update,
     accepts={"indices": dt.INTEGER},
     promote=("tensor", "updates"),
+    linear=(("tensor", "updates"),),
+    padding=padding_rules.scattered_into(scatter_depth),
 )
 
 
@@ -85,6 +89,7 @@ SPARSE_TO_DENSE = KernelSpec(
     attributes={"output_shape": attributes.shape()},
     accepts={"sparse_indices": dt.INTEGER},
     promote=("sparse_values", "default_value"),
+    linear=(("sparse_values", "default_value"),),
 )
 
 

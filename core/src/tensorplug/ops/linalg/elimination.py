@@ -38,6 +38,7 @@ LU = KernelSpec(
     accepts=dt.NUMERIC,
     promote=("input",),
     inexact=True,
+    leading=(),
 )
 
 

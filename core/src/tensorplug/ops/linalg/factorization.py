@@ -71,9 +71,9 @@ _NUMBERS: dict[str, Any] = {"accepts": dt.NUMERIC, "promote": ("input",), "inexa
 _NO = attributes.flag(default=False)
 _YES = attributes.flag(default=True)
 
-CHOLESKY = KernelSpec("Cholesky", ("input",), _infer_same_square, **_NUMBERS)
+CHOLESKY = KernelSpec("Cholesky", ("input",), _infer_same_square, **_NUMBERS, leading=())
 QR = KernelSpec(
-    "Qr", ("input",), _infer_qr, {"full_matrices": _NO}, outputs=("q", "r"), **_NUMBERS
+    "Qr", ("input",), _infer_qr, {"full_matrices": _NO}, outputs=("q", "r"), **_NUMBERS, leading=()
 )
 SVD = KernelSpec(
     "Svd",

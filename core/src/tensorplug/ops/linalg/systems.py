@@ -44,7 +44,7 @@ def _infer_matrix_solve(matrix: TensorType, rhs: TensorType) -> TensorType:
 
 
 MATRIX_INVERSE = KernelSpec(
-    "MatrixInverse", ("input",), _infer_same_square, {"adjoint": _NO}, **_NUMBERS
+    "MatrixInverse", ("input",), _infer_same_square, {"adjoint": _NO}, **_NUMBERS, leading=()
 )
 MATRIX_SOLVE = KernelSpec(
     "MatrixSolve",
@@ -54,9 +54,10 @@ MATRIX_SOLVE = KernelSpec(
     accepts=dt.NUMERIC,
     promote=("matrix", "rhs"),
     inexact=True,
+    linear=("rhs",),
 )
 MATRIX_DETERMINANT = KernelSpec(
-    "MatrixDeterminant", ("input",), _infer_matrix_determinant, **_NUMBERS
+    "MatrixDeterminant", ("input",), _infer_matrix_determinant, **_NUMBERS, leading=()
 )
 LOG_MATRIX_DETERMINANT = KernelSpec(
     "LogMatrixDeterminant",
@@ -64,6 +65,7 @@ LOG_MATRIX_DETERMINANT = KernelSpec(
     _infer_log_matrix_determinant,
     outputs=("sign", "log_abs_determinant"),
     **_NUMBERS,
+    leading=(),
 )
 
 

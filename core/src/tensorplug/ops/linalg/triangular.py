@@ -31,6 +31,7 @@ MATRIX_TRIANGULAR_SOLVE = KernelSpec(
     accepts=dt.NUMERIC,
     promote=("matrix", "rhs"),
     inexact=True,
+    linear=("rhs",),
 )
 
 _FORMS: Final = {"N": "N", "T": "T", "C": "C", 0: "N", 1: "T", 2: "C"}

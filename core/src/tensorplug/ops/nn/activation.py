@@ -33,15 +33,31 @@ __all__ = [
 SELU_ALPHA = 1.6732632423543772848170429916717
 SELU_SCALE = 1.0507009873554804934193349852946
 
-RELU = KernelSpec("Relu", ("x",), inference.same, accepts=dt.REAL)
+RELU = KernelSpec("Relu", ("x",), inference.same, accepts=dt.REAL, elementwise=True)
 SIGMOID = KernelSpec(
-    "Sigmoid", ("x",), inference.same, accepts=dt.NUMERIC, promote=("x",), inexact=True
+    "Sigmoid",
+    ("x",),
+    inference.same,
+    accepts=dt.NUMERIC,
+    promote=("x",),
+    inexact=True,
+    elementwise=True,
 )
-RELU6 = KernelSpec("Relu6", ("x",), inference.same, accepts=dt.REAL)
-ELU = KernelSpec("Elu", ("x",), inference.same, accepts=dt.REAL, promote=("x",), inexact=True)
-SELU = KernelSpec("Selu", ("x",), inference.same, accepts=dt.REAL, promote=("x",), inexact=True)
+RELU6 = KernelSpec("Relu6", ("x",), inference.same, accepts=dt.REAL, elementwise=True)
+ELU = KernelSpec(
+    "Elu", ("x",), inference.same, accepts=dt.REAL, promote=("x",), inexact=True, elementwise=True
+)
+SELU = KernelSpec(
+    "Selu", ("x",), inference.same, accepts=dt.REAL, promote=("x",), inexact=True, elementwise=True
+)
 SOFTPLUS = KernelSpec(
-    "Softplus", ("x",), inference.same, accepts=dt.REAL, promote=("x",), inexact=True
+    "Softplus",
+    ("x",),
+    inference.same,
+    accepts=dt.REAL,
+    promote=("x",),
+    inexact=True,
+    elementwise=True,
 )
 
 
@@ -51,6 +67,7 @@ SIGMOID_GRAD = KernelSpec(
     inference.of_one_shape("dy", "x"),
     accepts=dt.FLOATING,
     promote=("dy", "x"),
+    elementwise=True,
 )
 ELU_GRAD = KernelSpec(
     "EluGrad",
@@ -58,6 +75,7 @@ ELU_GRAD = KernelSpec(
     inference.of_one_shape("dy", "y"),
     accepts=dt.FLOATING,
     promote=("dy", "y"),
+    elementwise=True,
 )
 
 
@@ -74,6 +92,7 @@ LEAKY_RELU = KernelSpec(
     accepts=dt.REAL,
     promote=("x",),
     inexact=True,
+    elementwise=True,
 )
 PRELU = KernelSpec(
     "Prelu",
@@ -82,9 +101,15 @@ PRELU = KernelSpec(
     accepts=dt.REAL,
     promote=("x", "alpha"),
     inexact=True,
+    elementwise=True,
 )
 STEP = KernelSpec(
-    "Step", ("x",), _infer_sloped, attributes={"alpha": attributes.number(0.0)}, accepts=dt.REAL
+    "Step",
+    ("x",),
+    _infer_sloped,
+    attributes={"alpha": attributes.number(0.0)},
+    accepts=dt.REAL,
+    elementwise=True,
 )
 SOFTMAX = KernelSpec(
     "Softmax",
@@ -94,6 +119,8 @@ SOFTMAX = KernelSpec(
     accepts=dt.REAL,
     promote=("logits",),
     inexact=True,
+    symmetric=("logits",),
+    leading=("dim",),
 )
 LOG_SOFTMAX = KernelSpec(
     "LogSoftmax",
@@ -103,6 +130,7 @@ LOG_SOFTMAX = KernelSpec(
     accepts=dt.REAL,
     promote=("logits",),
     inexact=True,
+    leading=("axis",),
 )
 
 

@@ -49,6 +49,7 @@ SOFTMAX_CROSS_ENTROPY = KernelSpec(
     accepts=dt.REAL,
     promote=("labels", "logits"),
     inexact=True,
+    leading=(),
 )
 SOFTMAX_CROSS_ENTROPY_GRAD = KernelSpec(  # with respect to logits
     "SoftmaxCrossEntropyGrad",
@@ -56,6 +57,8 @@ SOFTMAX_CROSS_ENTROPY_GRAD = KernelSpec(  # with respect to logits
     _infer_softmax_cross_entropy_grad,
     accepts=dt.FLOATING,
     promote=("dy", "labels", "logits"),
+    linear=("dy", "labels"),
+    leading=(),
 )
 SPARSE_SOFTMAX_CROSS_ENTROPY = KernelSpec(  # a label is the number of a class
     "SparseSoftmaxCrossEntropy",
@@ -64,6 +67,7 @@ SPARSE_SOFTMAX_CROSS_ENTROPY = KernelSpec(  # a label is the number of a class
     accepts={"labels": dt.INTEGER, "logits": dt.REAL},
     promote=("logits",),
     inexact=True,
+    leading=(),
 )
 SPARSE_SOFTMAX_CROSS_ENTROPY_GRAD = KernelSpec(  # with respect to logits
     "SparseSoftmaxCrossEntropyGrad",
@@ -71,6 +75,8 @@ SPARSE_SOFTMAX_CROSS_ENTROPY_GRAD = KernelSpec(  # with respect to logits
     _infer_sparse_grad,
     accepts={"dy": dt.FLOATING, "labels": dt.INTEGER, "logits": dt.FLOATING},
     promote=("dy", "logits"),
+    linear=("dy",),
+    leading=(),
 )
 SOFTMAX_GRAD = KernelSpec(  # y is the output of Softmax
     "SoftmaxGrad",
@@ -79,4 +85,6 @@ SOFTMAX_GRAD = KernelSpec(  # y is the output of Softmax
     attributes={"dim": attributes.axis("y", -1)},
     accepts=dt.FLOATING,
     promote=("dy", "y"),
+    linear=("dy",),
+    leading=("dim",),
 )

@@ -32,6 +32,7 @@ GELU = KernelSpec(
     accepts=dt.REAL,
     promote=("x",),
     inexact=True,
+    elementwise=True,
 )
 GELU_GRAD = KernelSpec(
     "GeluGrad",
@@ -40,6 +41,7 @@ GELU_GRAD = KernelSpec(
     attributes=_ATTRIBUTES,
     accepts=dt.FLOATING,
     promote=("dy", "x"),
+    elementwise=True,
 )
 
 

@@ -63,6 +63,7 @@ GRU = KernelSpec(
     outputs=("hidden",),
     accepts={**dict.fromkeys(_OPERANDS, dt.FLOATING), "mask": dt.BOOL},
     promote=_OPERANDS,
+    fold=("gates", "h", "mask"),
 )
 GRU_GRAD = KernelSpec(  # with respect to gates, to h R + bias, and to h; hidden is GRU's output
     "GRUGrad",
@@ -71,6 +72,7 @@ GRU_GRAD = KernelSpec(  # with respect to gates, to h R + bias, and to h; hidden
     outputs=("dgates", "dproducts", "dh"),
     accepts={**dict.fromkeys(_OF_GRAD, dt.FLOATING), "mask": dt.BOOL},
     promote=_OF_GRAD,
+    fold=("dhidden", "gates", "h", "hidden", "mask"),
 )
 
 

@@ -53,6 +53,8 @@ LAYER_NORM_GRAD = KernelSpec(  # of LayerNorm without scale and offset
     attributes=_ATTRIBUTES,
     accepts=dt.FLOATING,
     promote=("dy", "x"),
+    symmetric=("dy", "x"),
+    leading=("axis",),
 )
 
 

@@ -68,6 +68,7 @@ LSTM = KernelSpec(
     outputs=_STATES,
     accepts={**dict.fromkeys(_OPERANDS, dt.FLOATING), "mask": dt.BOOL},
     promote=_OPERANDS,
+    fold=("gates", "h", "c", "mask"),
 )
 LSTM_GRAD = KernelSpec(  # with respect to gates, h and c; the states are LSTM's outputs
     "LSTMGrad",
@@ -76,6 +77,7 @@ LSTM_GRAD = KernelSpec(  # with respect to gates, h and c; the states are LSTM's
     outputs=("dgates", "dh", "dc"),
     accepts={**dict.fromkeys(_OF_GRAD, dt.FLOATING), "mask": dt.BOOL},
     promote=_OF_GRAD,
+    fold=("dhidden", "dcell", "gates", "h", "c", "hidden", "cell", "mask"),
 )
 
 

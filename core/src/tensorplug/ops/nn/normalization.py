@@ -53,6 +53,7 @@ FUSED_BATCH_NORM = KernelSpec(
     accepts=dt.REAL,
     promote=("x", "scale", "offset", "mean", "variance"),
     inexact=True,
+    elementwise=True,
 )
 
 _RESPONSE = {
@@ -93,6 +94,7 @@ LRN = KernelSpec(
     accepts=dt.REAL,
     promote=("x",),
     inexact=True,
+    leading=(),
 )
 LRN_GRAD = KernelSpec(
     "LRNGrad",
@@ -101,6 +103,8 @@ LRN_GRAD = KernelSpec(
     attributes=_RESPONSE,
     accepts=dt.FLOATING,
     promote=("x", "y", "dy"),
+    linear=("dy",),
+    leading=(),
 )
 
 

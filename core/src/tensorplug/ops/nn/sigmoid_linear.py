@@ -18,7 +18,9 @@ __all__ = ["silu"]
 REACH: Final = 1000.0
 """Beyond it the result is 0 or x in every dtype. The cut-off avoids infinity times 0."""
 
-SILU = KernelSpec("Silu", ("x",), inference.same, accepts=dt.REAL, promote=("x",), inexact=True)
+SILU = KernelSpec(
+    "Silu", ("x",), inference.same, accepts=dt.REAL, promote=("x",), inexact=True, elementwise=True
+)
 
 
 SILU_GRAD = KernelSpec(
@@ -27,6 +29,7 @@ SILU_GRAD = KernelSpec(
     inference.of_one_shape("dy", "x"),
     accepts=dt.FLOATING,
     promote=("dy", "x"),
+    elementwise=True,
 )
 
 

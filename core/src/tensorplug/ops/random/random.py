@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, SupportsIndex
 
 import numpy as np
 
-from tensorplug.contract import attributes, shapes
+from tensorplug.contract import attributes, padding_rules, shapes
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.arguments import quoted
 from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
@@ -104,7 +104,12 @@ _ACCEPTS: Final = {"key": frozenset({dt.uint32})}
 
 # Element j is word j % 4 of block j // 4. Below, words are numbered through all blocks.
 RANDOM_BITS = KernelSpec(
-    "RandomBits", ("key",), _infer_random_bits, attributes=_WHERE, accepts=_ACCEPTS
+    "RandomBits",
+    ("key",),
+    _infer_random_bits,
+    attributes=_WHERE,
+    accepts=_ACCEPTS,
+    padding=padding_rules.DRAWN,
 )
 
 # In [0, 1). float32: the upper 24 bits of word j, over 2**24; likewise 11 bits for float16, and 8
@@ -118,18 +123,31 @@ RANDOM_UNIFORM = KernelSpec(
     accepts=_ACCEPTS,
     typed_by="",
     exact=True,
+    padding=padding_rules.DRAWN,
 )
 
 # See `ops.box_muller`. Element j is made of word j; for float64, of the words 2j and 2j + 1.
 # Narrow floats are rounded float32.
 RANDOM_EXPONENTIAL = KernelSpec(
-    "RandomExponential", ("key",), _infer_real, attributes=_REAL, accepts=_ACCEPTS, typed_by=""
+    "RandomExponential",
+    ("key",),
+    _infer_real,
+    attributes=_REAL,
+    accepts=_ACCEPTS,
+    typed_by="",
+    padding=padding_rules.DRAWN,
 )
 
 # See `ops.box_muller`. The elements 2i and 2i + 1 are a pair: for float32, of the radius from
 # word 2i and the angle from word 2i + 1; for float64, of the two halves of block i.
 RANDOM_NORMAL = KernelSpec(
-    "RandomNormal", ("key",), _infer_real, attributes=_REAL, accepts=_ACCEPTS, typed_by=""
+    "RandomNormal",
+    ("key",),
+    _infer_real,
+    attributes=_REAL,
+    accepts=_ACCEPTS,
+    typed_by="",
+    padding=padding_rules.DRAWN,
 )
 
 # floor(w * span / 2**64), w the 64 bits of the words 2j and 2j + 1; a span of 0 stands for 2**32.
@@ -141,6 +159,7 @@ RANDOM_INTEGERS = KernelSpec(
     attributes=_WHERE,
     accepts={**_ACCEPTS, "span": frozenset({dt.uint32, dt.uint64})},
     typed_by="span",
+    padding=padding_rules.DRAWN,
 )
 
 

@@ -21,16 +21,40 @@ if TYPE_CHECKING:
 __all__ = ["i0", "i0e", "i1", "i1e", "j0", "j1"]
 
 BESSEL_I0E = KernelSpec(
-    "BesselI0e", ("x",), inference.same, accepts=dt.REAL, promote=("x",), inexact=True
+    "BesselI0e",
+    ("x",),
+    inference.same,
+    accepts=dt.REAL,
+    promote=("x",),
+    inexact=True,
+    elementwise=True,
 )
 BESSEL_I1E = KernelSpec(
-    "BesselI1e", ("x",), inference.same, accepts=dt.REAL, promote=("x",), inexact=True
+    "BesselI1e",
+    ("x",),
+    inference.same,
+    accepts=dt.REAL,
+    promote=("x",),
+    inexact=True,
+    elementwise=True,
 )
 BESSEL_J0 = KernelSpec(
-    "BesselJ0", ("x",), inference.same, accepts=dt.REAL, promote=("x",), inexact=True
+    "BesselJ0",
+    ("x",),
+    inference.same,
+    accepts=dt.REAL,
+    promote=("x",),
+    inexact=True,
+    elementwise=True,
 )
 BESSEL_J1 = KernelSpec(
-    "BesselJ1", ("x",), inference.same, accepts=dt.REAL, promote=("x",), inexact=True
+    "BesselJ1",
+    ("x",),
+    inference.same,
+    accepts=dt.REAL,
+    promote=("x",),
+    inexact=True,
+    elementwise=True,
 )
 
 

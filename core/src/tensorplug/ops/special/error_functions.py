@@ -31,11 +31,33 @@ ERFC = KernelSpec(
     inexact=True,
     expression="erfc",
 )
-ERFCX = KernelSpec("Erfcx", ("x",), inference.same, accepts=dt.REAL, promote=("x",), inexact=True)
-ERFINV = KernelSpec(
-    "Erfinv", ("x",), inference.same, accepts=dt.REAL, promote=("x",), inexact=True
+ERFCX = KernelSpec(
+    "Erfcx",
+    ("x",),
+    inference.same,
+    accepts=dt.REAL,
+    promote=("x",),
+    inexact=True,
+    elementwise=True,
 )
-NDTRI = KernelSpec("Ndtri", ("x",), inference.same, accepts=dt.REAL, promote=("x",), inexact=True)
+ERFINV = KernelSpec(
+    "Erfinv",
+    ("x",),
+    inference.same,
+    accepts=dt.REAL,
+    promote=("x",),
+    inexact=True,
+    elementwise=True,
+)
+NDTRI = KernelSpec(
+    "Ndtri",
+    ("x",),
+    inference.same,
+    accepts=dt.REAL,
+    promote=("x",),
+    inexact=True,
+    elementwise=True,
+)
 
 _ROOT_HALF: Final = sqrt(0.5)
 

@@ -28,10 +28,22 @@ if TYPE_CHECKING:
 __all__ = ["beta", "betaln", "digamma", "gammaln", "polygamma", "zeta"]
 
 LGAMMA = KernelSpec(
-    "Lgamma", ("x",), inference.same, accepts=dt.REAL, promote=("x",), inexact=True
+    "Lgamma",
+    ("x",),
+    inference.same,
+    accepts=dt.REAL,
+    promote=("x",),
+    inexact=True,
+    elementwise=True,
 )
 DIGAMMA = KernelSpec(
-    "Digamma", ("x",), inference.same, accepts=dt.REAL, promote=("x",), inexact=True
+    "Digamma",
+    ("x",),
+    inference.same,
+    accepts=dt.REAL,
+    promote=("x",),
+    inexact=True,
+    elementwise=True,
 )
 
 
@@ -49,6 +61,7 @@ POLYGAMMA = KernelSpec(
     accepts=dt.REAL,
     promote=("x",),
     inexact=True,
+    elementwise=True,
 )
 
 

@@ -24,6 +24,7 @@ IGAMMA = KernelSpec(
     accepts=dt.REAL,
     promote=("a", "x"),
     inexact=True,
+    elementwise=True,
 )
 IGAMMAC = KernelSpec(
     "Igammac",
@@ -32,6 +33,7 @@ IGAMMAC = KernelSpec(
     accepts=dt.REAL,
     promote=("a", "x"),
     inexact=True,
+    elementwise=True,
 )
 
 
@@ -47,6 +49,7 @@ BETAINC = KernelSpec(
     accepts=dt.REAL,
     promote=("a", "b", "x"),
     inexact=True,
+    elementwise=True,
 )
 
 

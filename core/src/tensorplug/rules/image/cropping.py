@@ -76,6 +76,3 @@ def _route_to_edges(cotangent: Tensor, length: int) -> tuple[Tensor, Tensor]:
         for share in compute_shares(cotangent.shape[1], length)
     )
     return first, last
-
-
-rules.linear(ops.CROP_AND_RESIZE, "image", extrapolation_value=0.0)

@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, Any
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.rules import RuleTable
 from tensorplug.dispatch.calls import dispatch
-from tensorplug.ops import blocks
 from tensorplug.ops.complexes import complex as complex_
 from tensorplug.ops.complexes import imag, real
 from tensorplug.ops.creation import zeros
-from tensorplug.ops.image import resizing, warping
 from tensorplug.ops.image import resizing as ops
 from tensorplug.ops.movement import broadcast_to
 
@@ -43,17 +41,3 @@ def _register(forward: KernelSpec, transposed: KernelSpec) -> None:
 
 _register(ops.RESIZE_BILINEAR, ops.RESIZE_BILINEAR_GRAD)
 _register(ops.RESIZE_NEAREST_NEIGHBOR, ops.RESIZE_NEAREST_NEIGHBOR_GRAD)
-
-for _spec in (ops.RESIZE_BILINEAR, ops.RESIZE_NEAREST_NEIGHBOR):
-    rules.linear(_spec, "images")
-for _spec in (ops.RESIZE_BILINEAR_GRAD, ops.RESIZE_NEAREST_NEIGHBOR_GRAD):
-    rules.linear(_spec, "dy")
-
-rules.folded(resizing.RESIZE_BILINEAR, "images")
-rules.folded(resizing.RESIZE_BILINEAR_GRAD, "images", "dy")
-rules.folded(resizing.RESIZE_NEAREST_NEIGHBOR, "images")
-rules.folded(resizing.RESIZE_NEAREST_NEIGHBOR_GRAD, "images", "dy")
-rules.folded(warping.FLIP_LEFT_RIGHT, "image")
-rules.folded(warping.ROTATE_WITH_OFFSET, "image")
-rules.folded(blocks.DEPTH_TO_SPACE, "x")
-rules.folded(blocks.SPACE_TO_DEPTH, "x")

@@ -81,8 +81,3 @@ def transforms(
     cotangents = (x * columns, x * rows, x, y * columns, y * rows, y, both * columns, both * rows)
     gathered = stack([sum_(part, axis=(1, 2)) for part in cotangents], axis=1)
     return astype(gathered, transforms.dtype)
-
-
-rules.linear(ops.FLIP_LEFT_RIGHT, "image")
-rules.linear(ops.ROTATE_WITH_OFFSET, "image", fill_value=0)
-rules.linear(ops.TRANSFORM, "image", fill_value=0)

@@ -117,15 +117,6 @@ def _count_from_front(indices: Tensor, length: int) -> Tensor:
     return where(at < 0, at + length, at)
 
 
-rules.linear(ops.GATHER_V2, "x")
-rules.linear(ops.GATHER_ND, "params")
-rules.linear(writing.SCATTER_ND, "updates")
-rules.linear(writing.TENSOR_SCATTER_UPDATE, "tensor", "updates")
-rules.linear(writing.SPARSE_TO_DENSE, "sparse_values", "default_value")
-
-rules.leading(ops.ONE_HOT)
-
-
 @rules.batch(ops.GATHER_V2)
 def gather_batch(
     x: Tensor,

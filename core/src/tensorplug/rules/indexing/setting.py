@@ -26,6 +26,3 @@ def wrt_tensor(dy: Tensor, value_type: TensorType, attributes: dict[str, Any]) -
 @rules.vjp(ops.STRIDED_SLICE_UPDATE, "value")
 def wrt_value(dy: Tensor, attributes: dict[str, Any]) -> Tensor:
     return dispatch(STRIDED_SLICE, dy, **attributes)
-
-
-rules.linear(ops.STRIDED_SLICE_UPDATE, "tensor", "value")

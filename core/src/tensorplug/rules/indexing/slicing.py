@@ -35,12 +35,3 @@ def strided_slice(dy: Tensor, x_type: TensorType, attributes: dict[str, Any]) ->
 def strided_slice_grad(ddy: Tensor, attributes: dict[str, Any]) -> Tensor:
     selected = {name: attributes[name] for name in ops.SLICE_ATTRIBUTES}
     return dispatch(ops.STRIDED_SLICE, ddy, **selected)
-
-
-rules.linear(ops.UNPACK, "value")
-rules.linear(ops.SPLIT_V, "x")
-rules.linear(ops.STRIDED_SLICE, "x")
-rules.linear(ops.STRIDED_SLICE_GRAD, "dy")
-
-rules.leading(ops.UNPACK, "axis")
-rules.leading(ops.SPLIT_V, "axis")

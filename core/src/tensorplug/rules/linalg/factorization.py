@@ -31,7 +31,7 @@ from tensorplug.ops.creation import asarray, ones_like
 from tensorplug.ops.diagonals import tril
 from tensorplug.ops.extents import slice as slice_
 from tensorplug.ops.joining import concat
-from tensorplug.ops.linalg import eigenvalues, elimination, systems, triangular
+from tensorplug.ops.linalg import eigenvalues, systems, triangular
 from tensorplug.ops.linalg import factorization as ops
 from tensorplug.ops.linalg.triangular import MATRIX_TRIANGULAR_SOLVE
 from tensorplug.ops.matrix_products import matmul
@@ -274,8 +274,6 @@ def eig(
 #
 # Those of the other factorizations are their gradient rules, transposed.
 
-rules.linear(systems.MATRIX_SOLVE, "rhs")
-
 
 @rules.jvp(systems.MATRIX_SOLVE, "matrix")
 def matrix_solve_jvp(matrix_dot: Tensor, matrix: Tensor, out: Tensor, *, adjoint: bool) -> Tensor:
@@ -321,16 +319,6 @@ def cholesky_jvp(input_dot: Tensor, out: Tensor) -> Tensor:
     return matmul(out, (tril(both) + tril(both, k=-1)) / 2)
 
 
-for _spec in (
-    ops.CHOLESKY,
-    systems.MATRIX_INVERSE,
-    ops.QR,
-    elimination.LU,
-    diagonals.TRIANGLE,
-):
-    rules.leading(_spec)
-for _spec in (systems.MATRIX_DETERMINANT, systems.LOG_MATRIX_DETERMINANT):
-    rules.leading(_spec)
 rules.broadcast(systems.MATRIX_SOLVE, triangular.MATRIX_TRIANGULAR_SOLVE)
 
 

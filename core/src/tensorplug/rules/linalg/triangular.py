@@ -48,9 +48,6 @@ def matrix_triangular_solve(
     return found
 
 
-rules.linear(ops.MATRIX_TRIANGULAR_SOLVE, "rhs")
-
-
 @rules.jvp(ops.MATRIX_TRIANGULAR_SOLVE, "matrix")
 def matrix_triangular_solve_jvp(
     matrix_dot: Tensor, matrix: Tensor, out: Tensor, attributes: dict[str, Any]

@@ -105,13 +105,6 @@ def log_softmax(dy: Tensor, out: Tensor, axis: int) -> Tensor:
     return dy - exp(out) * sum_(dy, axis=axis, keepdims=True)
 
 
-rules.elementwise(
-    *(ops.RELU, ops.RELU6, ops.ELU, ops.SELU, ops.LEAKY_RELU, ops.PRELU, ops.SOFTPLUS),
-    *(ops.SIGMOID, ops.SIGMOID_GRAD, ops.ELU_GRAD),
-)
-rules.symmetric(ops.SOFTMAX, "logits")
-
-
 @rules.jvp(ops.LOG_SOFTMAX, "logits")
 def log_softmax_jvp(logits_dot: Tensor, out: Tensor, axis: int) -> Tensor:
     return logits_dot - sum_(exp(out) * logits_dot, axis=axis, keepdims=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tensorplug.contract.rules import RuleTable
 from tensorplug.dispatch.calls import dispatch
 from tensorplug.mapping.derived import to_shape
-from tensorplug.ops.nn.convolution import convolution, depthwise, morphology, volumes
+from tensorplug.ops.nn.convolution import convolution, depthwise, volumes
 from tensorplug.ops.nn.convolution.correlation import window_attributes
 
 if TYPE_CHECKING:
@@ -72,10 +72,6 @@ def _register_family(family: Family) -> None:
 for _family in (convolution.FAMILY, depthwise.FAMILY, volumes.FAMILY):
     _register_family(_family)
 
-for _family in (convolution.FAMILY, depthwise.FAMILY, volumes.FAMILY):
-    for _spec in (_family.forward, _family.backprop_input, _family.backprop_filter):
-        for _name in _spec.input_names:
-            rules.linear(_spec, _name)
 
 # Batching of convolutions: the examples join the batch of images.
 #
@@ -104,8 +100,4 @@ def _of_input(spec: KernelSpec) -> Callable[..., Any]:
 
 
 for _family in (convolution.FAMILY, depthwise.FAMILY, volumes.FAMILY):
-    rules.folded(_family.forward, "x")
     rules.batch(_family.backprop_input)(_of_input(_family.backprop_input))
-
-rules.folded(morphology.DILATION2D, "x")
-rules.folded(morphology.DILATION2D_BACKPROP_INPUT, "x", "dy")

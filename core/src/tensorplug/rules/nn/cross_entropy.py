@@ -112,10 +112,6 @@ _register_along_logits(ops.SPARSE_SOFTMAX_CROSS_ENTROPY, ops.SPARSE_SOFTMAX_CROS
 # SoftmaxCrossEntropyGrad(dy, labels, logits) = dy * (softmax(logits) * sum(labels) - labels), and
 # SparseSoftmaxCrossEntropyGrad(dy, labels, logits) = dy * (softmax(logits) - one_hot(labels)).
 
-rules.linear(ops.SOFTMAX_CROSS_ENTROPY_GRAD, "dy")
-rules.linear(ops.SOFTMAX_CROSS_ENTROPY_GRAD, "labels")
-rules.linear(ops.SPARSE_SOFTMAX_CROSS_ENTROPY_GRAD, "dy")
-
 
 @rules.jvp(ops.SOFTMAX_CROSS_ENTROPY_GRAD, "logits")
 def cross_entropy_grad(logits_dot: Tensor, dy: Tensor, labels: Tensor, logits: Tensor) -> Tensor:
@@ -133,8 +129,6 @@ def _along_softmax(logits_dot: Tensor, logits: Tensor) -> Tensor:
 
 
 # SoftmaxGrad(dy, y) = y * (dy - sum(y * dy)).
-
-rules.linear(ops.SOFTMAX_GRAD, "dy")
 
 
 @rules.jvp(ops.SOFTMAX_GRAD, "y")

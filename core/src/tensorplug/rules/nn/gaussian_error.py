@@ -50,6 +50,3 @@ def _bend_approximation(dy: Tensor, x: Tensor) -> Tensor:
     rise = dispatch(SIGMOID_GRAD, dy, v)
     # The product of both slopes may overflow where the rise is 0.
     return rise * (2.0 * slope + x * bend) - rise * slope * (slope * x * tanh(v * 0.5))
-
-
-rules.elementwise(ops.GELU, ops.GELU_GRAD)

@@ -72,8 +72,6 @@ def _take_mean(x: Tensor, axis: Any) -> Tensor:
 # The normalized numbers are the gradient of a function, so their Jacobian is symmetric, and so are
 # the second derivatives.
 
-rules.symmetric(ops.LAYER_NORM_GRAD, "dy", "x")
-
 
 @rules.jvp(ops.LAYER_NORM, "x")
 def along_x(x_dot: Tensor, x: Tensor, scale: Tensor | None, axis: Any, epsilon: float) -> Tensor:

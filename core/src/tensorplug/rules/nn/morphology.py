@@ -54,7 +54,3 @@ def _total(parts: list[Tensor]) -> Tensor:
     for part in parts[1:]:
         total = total + part
     return total
-
-
-rules.linear(ops.DILATION2D_BACKPROP_INPUT, "dy")
-rules.linear(ops.DILATION2D_BACKPROP_FILTER, "dy")

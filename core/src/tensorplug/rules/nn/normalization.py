@@ -8,7 +8,7 @@ from tensorplug.contract.rules import RuleTable
 from tensorplug.dispatch.calls import dispatch
 from tensorplug.mapping.derived import align, in_front
 from tensorplug.ops.elementwise import sqrt
-from tensorplug.ops.nn import activation, cross_entropy, layer_normalization, normalization
+from tensorplug.ops.nn import layer_normalization, normalization
 from tensorplug.ops.nn import normalization as ops
 from tensorplug.ops.nn.normalization import compute_neighbours_norm, sum_neighbours
 
@@ -110,21 +110,6 @@ def lrn_grad_wrt_x(
     wrt_n = (back * y / n * (2.0 * alpha) - ddy * n**-beta) * dy / n * beta
     through_n = x * sum_neighbours(wrt_n, depth_radius)
     return through_n * (2.0 * alpha) - direct * (2.0 * alpha * beta)
-
-
-rules.elementwise(ops.FUSED_BATCH_NORM)
-rules.linear(ops.LRN_GRAD, "dy")
-
-rules.leading(activation.SOFTMAX, "dim")
-rules.leading(activation.LOG_SOFTMAX, "axis")
-rules.leading(cross_entropy.SOFTMAX_GRAD, "dim")
-rules.leading(cross_entropy.SOFTMAX_CROSS_ENTROPY)
-rules.leading(cross_entropy.SOFTMAX_CROSS_ENTROPY_GRAD)
-rules.leading(cross_entropy.SPARSE_SOFTMAX_CROSS_ENTROPY)
-rules.leading(cross_entropy.SPARSE_SOFTMAX_CROSS_ENTROPY_GRAD)
-rules.leading(normalization.LRN)
-rules.leading(normalization.LRN_GRAD)
-rules.leading(layer_normalization.LAYER_NORM_GRAD, "axis")
 
 
 @rules.batch(layer_normalization.LAYER_NORM)

@@ -107,15 +107,6 @@ def pool(
     return untap([share for _ in places(windows)], windows)
 
 
-rules.linear(ops.AVG_POOL, "x")
-rules.linear(ops.AVG_POOL_3D, "x")
-for _spec in (
-    *(ops.AVG_POOL_GRAD, ops.AVG_POOL_3D_GRAD),
-    *(ops.MAX_POOL_GRAD, ops.MAX_POOL_3D_GRAD),
-):
-    rules.linear(_spec, "dy")
-
-
 @rules.jvp(ops.MAX_POOL, "x")
 def max_pool_jvp(x_dot: Tensor, x: Tensor, out: Tensor, attributes: Attributes) -> Tensor:
     return max_pool_grad(x_dot, x, out, attributes)
@@ -142,9 +133,3 @@ def pool_jvp(
     if pooling_type == "avg":
         return dispatch(POOL, input_dot, **attributes)
     return pick_largest(input_dot, input, out, pool_geometry(input.shape, **attributes))
-
-
-for _spec in (ops.AVG_POOL, ops.AVG_POOL_3D, ops.MAX_POOL, ops.MAX_POOL_3D):
-    rules.folded(_spec, "x")
-for _spec in (ops.AVG_POOL_GRAD, ops.AVG_POOL_3D_GRAD, ops.MAX_POOL_GRAD, ops.MAX_POOL_3D_GRAD):
-    rules.folded(_spec, *_spec.input_names)

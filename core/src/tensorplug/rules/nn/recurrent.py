@@ -132,7 +132,3 @@ def _pull(
 # Batching of recurrent layers: the examples join the batch of sequences.
 #
 # Where weights differ from example to example, their decompositions are batched.
-
-for _spec in (gru_ops.GRU, gru_ops.GRU_GRAD, lstm_ops.LSTM, lstm_ops.LSTM_GRAD):
-    _weights = ("recurrent", "bias")
-    rules.folded(_spec, *(name for name in _spec.input_names if name not in _weights))

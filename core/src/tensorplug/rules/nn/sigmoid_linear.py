@@ -32,6 +32,3 @@ def silu_grad_wrt_x(ddy: Tensor, dy: Tensor, x: Tensor) -> Tensor:
     bounded = clip(x, -ops.REACH, ops.REACH)
     bend = 2.0 - bounded * tanh(bounded * 0.5)
     return dispatch(SIGMOID_GRAD, ddy * dy, bounded) * bend
-
-
-rules.elementwise(ops.SILU, ops.SILU_GRAD)

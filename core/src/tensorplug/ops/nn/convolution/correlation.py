@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tensorplug.contract import attributes as kinds
 from tensorplug.contract import dtypes as dt
-from tensorplug.contract import shapes
+from tensorplug.contract import padding_rules, shapes
 from tensorplug.contract.spec import KernelSpec, TensorType
 from tensorplug.contract.windows import (
     arranged,
@@ -154,7 +154,9 @@ def family(
         check(dy, x.shape, filter_shape, attributes)
         return TensorType(dy.dtype, filter_shape)
 
-    def spec(name: str, inputs: tuple[str, str], infer: Any, **more: Attribute) -> KernelSpec:
+    def spec(
+        name: str, inputs: tuple[str, str], infer: Any, more: Attributes, **facts: Any
+    ) -> KernelSpec:
         return KernelSpec(
             name,
             inputs,
@@ -162,12 +164,16 @@ def family(
             attributes={**more, **attributes},  # pad needs the attributes before it
             accepts=dt.FLOATING,
             promote=inputs,
+            linear=inputs,
+            **facts,
         )
 
+    of_input, of_filter = {"input_shape": kinds.shape()}, {"filter_shape": kinds.shape()}
+    for_input, for_filter = padding_rules.IMAGE_GRADIENT, padding_rules.FILTER_GRADIENT
     return Family(
-        spec(names[0], ("x", "filter"), forward),
-        spec(names[1], ("dy", "filter"), backprop_input, input_shape=kinds.shape()),
-        spec(names[2], ("x", "dy"), backprop_filter, filter_shape=kinds.shape()),
+        spec(names[0], ("x", "filter"), forward, {}, fold=("x",)),
+        spec(names[1], ("dy", "filter"), backprop_input, of_input, padding=for_input),
+        spec(names[2], ("x", "dy"), backprop_filter, of_filter, padding=for_filter),
         output_shape,
     )
 

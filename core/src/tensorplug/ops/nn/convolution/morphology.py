@@ -90,6 +90,7 @@ DILATION2D = KernelSpec(
     attributes=_OPTIONS,
     accepts=dt.REAL,
     promote=("x", "filter"),
+    fold=("x",),
 )
 DILATION2D_BACKPROP_INPUT = KernelSpec(
     "Dilation2DBackpropInput",
@@ -98,6 +99,8 @@ DILATION2D_BACKPROP_INPUT = KernelSpec(
     attributes=_OPTIONS,
     accepts=dt.FLOATING,
     promote=("x", "filter", "dy"),
+    linear=("dy",),
+    fold=("x", "dy"),
 )
 DILATION2D_BACKPROP_FILTER = KernelSpec(
     "Dilation2DBackpropFilter",
@@ -106,6 +109,7 @@ DILATION2D_BACKPROP_FILTER = KernelSpec(
     attributes=_OPTIONS,
     accepts=dt.FLOATING,
     promote=("x", "filter", "dy"),
+    linear=("dy",),
 )
 
 

@@ -110,6 +110,8 @@ def _define_average(name: str, axes: int) -> KernelSpec:
         accepts=dt.REAL,
         promote=("x",),
         inexact=True,
+        linear=("x",),
+        fold=("x",),
     )
 
 
@@ -121,11 +123,15 @@ def _define_average_grad(name: str, axes: int) -> KernelSpec:
         attributes=_define_options(axes),
         accepts=dt.FLOATING,
         promote=("dy", "input"),
+        linear=("dy",),
+        fold=("dy", "input"),
     )
 
 
 def _define_largest(name: str, axes: int) -> KernelSpec:
-    return KernelSpec(name, ("x",), _infer_pool, attributes=_define_options(axes), accepts=dt.REAL)
+    return KernelSpec(
+        name, ("x",), _infer_pool, attributes=_define_options(axes), accepts=dt.REAL, fold=("x",)
+    )
 
 
 def _define_largest_grad(name: str, axes: int) -> KernelSpec:
@@ -135,6 +141,8 @@ def _define_largest_grad(name: str, axes: int) -> KernelSpec:
         _infer_largest_grad,
         attributes=_define_options(axes),
         accepts=dt.FLOATING,
+        linear=("dy",),
+        fold=("dy", "input", "output"),
     )
 
 
