@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.core.rules.test_complex_gradients import close
 from tests.core.support.complex_functions import SQUARE, W, X, Z, squared
 from tests.core.support.tensors import total
 
@@ -19,6 +18,14 @@ pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 with tp.use_backend("cpu"):
     z, w, x = tp.asarray(Z), tp.asarray(W), tp.asarray(X)
+
+
+def close(
+    actual: Any, expected: Any, dtype: tp.DType = tp.complex128, rtol: float = 1e-10
+) -> None:
+    wanted = np.asarray(expected, dtype.numpy)
+    assert (actual.dtype, actual.shape) == (dtype, wanted.shape)
+    np.testing.assert_allclose(actual.numpy(), wanted, rtol=rtol, atol=rtol)
 
 
 def square(z: Any) -> Any:
@@ -303,19 +310,6 @@ def _trained_by_parts(make: Any) -> np.ndarray:
 def test_a_complex_variable_moves_as_its_parts_would(name: str) -> None:
     make = OPTIMIZERS[name][0]
     np.testing.assert_allclose(_trained(make), _trained_by_parts(make), rtol=1e-12)
-
-
-@pytest.mark.parametrize("name", [name for name, (_, theirs) in OPTIMIZERS.items() if theirs])
-def test_a_complex_variable_moves_as_in_torch(name: str) -> None:
-    torch = pytest.importorskip("torch")
-    make, (theirs, options) = OPTIMIZERS[name]
-    v = torch.tensor(Z, requires_grad=True)
-    optimizer, scale = getattr(torch.optim, theirs)([v], **options), torch.tensor(X)
-    for _ in range(4):
-        optimizer.zero_grad()
-        (v.abs() ** 3 + (v**2 * scale).imag * scale.exp()).sum().backward()
-        optimizer.step()
-    np.testing.assert_allclose(_trained(make), v.detach().numpy(), rtol=1e-9)
 
 
 @pytest.mark.usefixtures("own_engine")
