@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from tests.core.facade.test_bad_input import CALLS as VALID
-from tests.core.facade.test_bad_input import FUNCTIONS
 from tests.core.support.tensors import same
+from tests.core.support.valid_calls import CALLS as VALID
+from tests.core.support.valid_calls import FUNCTIONS
 
 import tensorplug as tp
 from tensorplug.errors import DeviceMismatchError

@@ -8,8 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.core.facade import test_bad_input
-from tests.core.support import hostile_calls
+from tests.core.support import hostile_calls, valid_calls
 
 from tensorplug.errors import ArgumentError
 
@@ -31,7 +30,7 @@ def test_only_our_errors():
     )
     assert done.returncode == 0, done.stderr
     *found, last = done.stdout.splitlines()
-    assert last == f"{len(test_bad_input.CALLS)} functions"
+    assert last == f"{len(valid_calls.CALLS)} functions"
     assert found == []
 
 

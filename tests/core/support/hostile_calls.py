@@ -14,7 +14,7 @@ import sys
 from types import MappingProxyType
 
 import numpy as np
-from tests.core.facade import test_bad_input
+from tests.core.support import valid_calls
 from tests.core.support.bad_calls_limits import FULL, LONE, LONG, PLACES, SHORT, cyclic, deep
 
 import tensorplug as tp
@@ -70,8 +70,8 @@ def attempt(name):
 
     Arguments that the good call leaves out are passed by name.
     """
-    function = test_bad_input.FUNCTIONS[name]
-    tensors, rest = test_bad_input.CALLS[name]
+    function = valid_calls.FUNCTIONS[name]
+    tensors, rest = valid_calls.CALLS[name]
     good = [*tensors, *rest]
     for at in range(len(good)):
         for label, value in VALUES.items():
@@ -105,4 +105,4 @@ def main(names):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:] or list(test_bad_input.CALLS))
+    main(sys.argv[1:] or list(valid_calls.CALLS))
