@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 from tests.core.compile.test_fusion import COLUMNS, ROW, ROWS, TWO_STEPS, Compiled, X
 
 
+@pytest.fixture
+def compiled() -> Compiled:
+    return Compiled()
+
+
 def shown(compiled: Compiled, f: Callable[..., Any], *arrays: Any) -> list[str]:
     """Return the lines of a program's text, without the lines of the source."""
     with use_context(Context(compiled.engine, compiled.engine.open("cpu"), None)):

@@ -23,6 +23,11 @@ from tensorplug.errors import (
 )
 
 
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "model.safetensors"
+
+
 @pytest.fixture(autouse=True)
 def engine():
     made = sharing.make()
