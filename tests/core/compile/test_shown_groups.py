@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from tests.core.compile.test_fusion import COLUMNS, ROW, ROWS, TWO_STEPS, Compiled, X
 
 import tensorplug as tp
 from tensorplug.contract import dtypes as dt
@@ -14,8 +15,6 @@ from tensorplug.dispatch.context import Context, use_context
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-from tests.core.compile.test_fusion import COLUMNS, ROW, ROWS, TWO_STEPS, Compiled, X
 
 
 @pytest.fixture
