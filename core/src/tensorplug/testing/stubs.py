@@ -97,7 +97,7 @@ def _holders(value: object) -> Iterator[tuple[str, str]]:
 
 def _tensor() -> str:
     """Return the stub of the Tensor with all its methods."""
-    brought = [parts.find(name) for name in EXTENSIONS]
+    brought = [parts.find(name) for name in parts.installed()]
     chained = sorted(
         {
             *(function for function in brought if hasattr(function, "__tensorplug_chained__")),
