@@ -17,10 +17,10 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 import tensorplug
-from tensorplug.contract.distributions import EXTENSIONS
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.introspection import families
 from tensorplug.plugins import parts
+from tensorplug.system.distributions import EXTENSIONS
 from tensorplug.tensors import methods
 from tensorplug.testing.annotation_names import AnnotationNames
 
@@ -56,17 +56,35 @@ def stubs() -> dict[str, str]:
 
 def _package() -> str:
     """Return the stub of the package: imports of all public names."""
-    own = {name for name in tensorplug.__all__ if name not in EXTENSIONS}
+    brought = _brought("")
+    own = {name for name in tensorplug.__all__ if name not in brought}
     lines = {_import(tensorplug, name) for name in (*own, "__array_namespace_info__")}
-    lines |= {f"import {package} as {name}\n" for name, package in EXTENSIONS.items()}
+    lines |= {*brought.values()}
     constants = "__array_api_version__: str\n__version__: str\n"
-    return f"{_HEAD}{''.join(sorted(lines))}\n{constants}\n{_listed([*own, *EXTENSIONS])}"
+    return f"{_HEAD}{''.join(sorted(lines))}\n{constants}\n{_listed([*own, *brought])}"
 
 
 def _module(module: ModuleType) -> str:
     """Return the stub of a public module."""
-    lines = {_import(module, name) for name in module.__all__}
-    return f"{_HEAD}{''.join(sorted(lines))}\n{_listed(module.__all__)}"
+    brought = _brought(f"{module.__name__.rpartition('.')[2]}.")
+    own = {name for name in module.__all__ if name not in brought}
+    lines = {*(_import(module, name) for name in own), *brought.values()}
+    return f"{_HEAD}{''.join(sorted(lines))}\n{_listed([*own, *brought])}"
+
+
+def _brought(part: str) -> dict[str, str]:
+    """Return the imports of the names that extensions bring, whether installed or not."""
+    lines = {}
+    for public, place in EXTENSIONS.items():
+        name = public.removeprefix(part)
+        if public.startswith(part) and "." not in name:
+            package, _, member = place.partition(":")
+            lines[name] = (
+                f"from {package} import {member} as {name}\n"
+                if member
+                else f"import {package} as {name}\n"
+            )
+    return lines
 
 
 def _listed(public: Iterable[str]) -> str:
