@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tensorplug.contract import distributions as hints
+from tensorplug.system import distributions as hints
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tensorplug.engine import child_processes
+from tensorplug.system import child_processes
 
 SHADOWED = ("numpy", "types", "queue", "json", "runpy", "socket", "random", "signal", "pluggy")
 PACKAGES = Path(child_processes.__file__).parents[2]

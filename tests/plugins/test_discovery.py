@@ -6,11 +6,11 @@ import tomllib
 
 import pytest
 
-from tensorplug.contract.distributions import BACKENDS as OFFICIAL
 from tensorplug.engine.settings import Settings
 from tensorplug.errors import BackendNotInstalledError
 from tensorplug.plugins.metadata import BACKENDS
 from tensorplug.plugins.selection import Selection
+from tensorplug.system.distributions import BACKENDS as OFFICIAL
 
 RAISES = "raise AssertionError('imported')"
 OURS = ("good", "other", "broken")

@@ -7,12 +7,12 @@ import tomllib
 
 import pytest
 
-from tensorplug.contract import distributions as distributions_of_ours
-from tensorplug.contract.distributions import FOLDERS, pip_install
 from tensorplug.engine.settings import Settings
 from tensorplug.errors import BackendNotInstalledError
 from tensorplug.plugins.metadata import BACKENDS
 from tensorplug.plugins.selection import Selection
+from tensorplug.system import distributions as distributions_of_ours
+from tensorplug.system.distributions import FOLDERS, pip_install
 
 EDITABLE = json.dumps({"url": "file:///home/me/tensorplug/core", "dir_info": {"editable": True}})
 FOLDER = json.dumps({"url": "file:///home/me/tensorplug/core", "dir_info": {}})

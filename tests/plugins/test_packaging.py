@@ -13,7 +13,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from tensorplug.contract.distributions import BACKENDS as OFFICIAL
+from tensorplug.system.distributions import BACKENDS as OFFICIAL
 
 from .conftest import ROOT
 

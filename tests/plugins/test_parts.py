@@ -9,8 +9,8 @@ import sys
 import pytest
 
 import tensorplug as tp
-from tensorplug.contract.distributions import EXTENSIONS, FOLDERS
 from tensorplug.plugins import metadata, parts
+from tensorplug.system.distributions import EXTENSIONS, FOLDERS
 
 EDITABLE = json.dumps({"url": "file:///home/me/tensorplug/core", "dir_info": {"editable": True}})
 

@@ -35,7 +35,6 @@ from tensorplug import (
 from tensorplug.array_api.dtype_queries import can_cast, finfo, iinfo, isdtype, result_type
 from tensorplug.array_api.info import __array_namespace_info__
 from tensorplug.autodiff.grad import grad, stop_gradient, value_and_grad, vjp
-from tensorplug.contract.distributions import EXTENSIONS as _EXTENSIONS
 from tensorplug.contract.dtypes import (
     DType,
     bfloat16,
@@ -95,6 +94,7 @@ from tensorplug.plugins.registration import (
     unregister_gradient,
     unregister_kernel,
 )
+from tensorplug.system.distributions import EXTENSIONS as _EXTENSIONS
 from tensorplug.tensors import foreign_members as _foreign_members
 from tensorplug.tensors import methods as _methods
 from tensorplug.tensors.array_namespace import VERSION as __array_api_version__

@@ -333,20 +333,15 @@ from tensorplug.tensors.tree_nodes import static_field as static_field
 from tensorplug.tensors.tree_nodes import unregister_tree as unregister_tree
 from tensorplug.tensors.variable import Variable as Variable
 from tensorplug.tensors.variable import dispose_variables as dispose_variables
-import tensorplug_science.covariance:corrcoef as corrcoef
-import tensorplug_science.covariance:cov as cov
-import tensorplug_science.histograms:histogram as histogram
-import tensorplug_science.quantiles:median as median
-import tensorplug_science.quantiles:nanmedian as nanmedian
-import tensorplug_science.quantiles:nanpercentile as nanpercentile
-import tensorplug_science.quantiles:nanquantile as nanquantile
-import tensorplug_science.quantiles:percentile as percentile
-import tensorplug_science.quantiles:quantile as quantile
-import tensorplug_science.special.entropies:entr as special.entr
-import tensorplug_science.special.entropies:logit as special.logit
-import tensorplug_science.special.entropies:sinc as special.sinc
-import tensorplug_science.special.entropies:xlog1py as special.xlog1py
-import tensorplug_science.special.entropies:xlogy as special.xlogy
+from tensorplug_science.covariance import corrcoef as corrcoef
+from tensorplug_science.covariance import cov as cov
+from tensorplug_science.histograms import histogram as histogram
+from tensorplug_science.quantiles import median as median
+from tensorplug_science.quantiles import nanmedian as nanmedian
+from tensorplug_science.quantiles import nanpercentile as nanpercentile
+from tensorplug_science.quantiles import nanquantile as nanquantile
+from tensorplug_science.quantiles import percentile as percentile
+from tensorplug_science.quantiles import quantile as quantile
 import tensorplug_train as train
 inf: float
 nan: float
@@ -637,11 +632,6 @@ __all__ = [
     "sparse",
     "sparse_to_dense",
     "special",
-    "special.entr",
-    "special.logit",
-    "special.sinc",
-    "special.xlog1py",
-    "special.xlogy",
     "split",
     "sqrt",
     "square",

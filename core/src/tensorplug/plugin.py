@@ -62,7 +62,6 @@ from tensorplug.contract.backend import (
     Widens,
 )
 from tensorplug.contract.capabilities import Capabilities
-from tensorplug.contract.distributions import pip_install
 from tensorplug.contract.dtypes import DType, Scalar
 from tensorplug.contract.entries import DecompositionEntry, KernelEntry
 from tensorplug.contract.expressions import Expression
@@ -82,11 +81,12 @@ from tensorplug.dispatch import host_values
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch, dispatch_multiple
 from tensorplug.dispatch.locks import Lock
 from tensorplug.dispatch.tensor import Tensor
-from tensorplug.engine.notices import warn
 from tensorplug.errors import *
 from tensorplug.memory.live_objects import live_objects
 from tensorplug.ops import default_integers, kinds
 from tensorplug.ops.random.random import as_key
+from tensorplug.system.distributions import pip_install
+from tensorplug.system.notices import warn
 from tensorplug.tensors import compiled_state, tree
 from tensorplug.tensors.importing import tensor_from_buffer
 
@@ -102,8 +102,8 @@ if TYPE_CHECKING:
     from tensorplug.contract.rule_entries import BatchingEntry, GradientEntry, TangentEntry
     from tensorplug.contract.rules import BatchingTable, GradientTable, RuleTable, TangentTable
     from tensorplug.contract.tables import DecompositionTable, KernelTable
-    from tensorplug.engine import child_processes, disk_cache
     from tensorplug.engine.build_notice import BuildNotice
+    from tensorplug.system import child_processes, disk_cache
 
 __all__ = [
     "REQUIRED",
@@ -213,8 +213,8 @@ _LATE: Final = {
     "RuleTable": "contract.rules",
     "TangentEntry": "contract.rule_entries",
     "TangentTable": "contract.rules",
-    "child_processes": "engine",
-    "disk_cache": "engine",
+    "child_processes": "system",
+    "disk_cache": "system",
     "hookimpl": "contract.hooks",
     "lift_constants": "contract.groups",
 }

@@ -9,8 +9,8 @@ import warnings
 
 import pytest
 
-from tensorplug.engine import disk_cache
 from tensorplug.errors import BackendWarning
+from tensorplug.system import disk_cache
 
 CACHE = "TENSORPLUG_ACME_CACHE"
 NAMES = ("HOME", "XDG_CACHE_HOME", "LOCALAPPDATA", CACHE)

@@ -12,7 +12,7 @@ from tests.core.support import engines
 from tests.core.support.engines import expect, spec_of, together, using
 
 import tensorplug as tp
-from tensorplug.contract import attributes, distributions
+from tensorplug.contract import attributes
 from tensorplug.contract import dtypes as dt
 from tensorplug.errors import (
     ArgumentError,
@@ -24,6 +24,7 @@ from tensorplug.errors import (
     RegistrationError,
 )
 from tensorplug.plugin import tensor_from_buffer
+from tensorplug.system import distributions
 
 # Devices --------------------------------------------------------------------------------
 

@@ -6,9 +6,9 @@ import inspect
 from typing import Any
 
 import tensorplug as tp
-from tensorplug.contract.distributions import EXTENSIONS
 from tensorplug.introspection.families import families
 from tensorplug.plugins import parts
+from tensorplug.system.distributions import EXTENSIONS
 
 FUNCTIONS: dict[str, Any] = {
     f"{namespace}.{name}".lstrip("."): getattr(family, name)

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 from tensorplug.command_line import completion, doctor, listings, new
 from tensorplug.command_line.output import Column, Printer
 from tensorplug.command_line.parser import parse
-from tensorplug.contract.distributions import backend_cure
-from tensorplug.engine.foreign_text import message_of
 from tensorplug.errors import (
     ArgumentError,
     BackendNotInstalledError,
@@ -17,6 +15,8 @@ from tensorplug.errors import (
     SettingsError,
     TensorplugError,
 )
+from tensorplug.system.distributions import backend_cure
+from tensorplug.system.foreign_text import message_of
 
 if TYPE_CHECKING:
     import argparse

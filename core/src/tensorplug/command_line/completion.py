@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.command_line import listings
 from tensorplug.command_line.parser import make_parser
-from tensorplug.contract.distributions import pip_install
 from tensorplug.errors import PackageNotInstalledError
+from tensorplug.system.distributions import pip_install
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

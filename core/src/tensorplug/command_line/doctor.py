@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.command_line.listings import installed
-from tensorplug.contract.distributions import backend_cure, pip_install
-from tensorplug.engine import child_processes
 from tensorplug.plugins import selection
+from tensorplug.system import child_processes
+from tensorplug.system.distributions import backend_cure, pip_install
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

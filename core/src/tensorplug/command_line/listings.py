@@ -13,13 +13,13 @@ import numpy as np
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import REQUIRED, TensorType
 from tensorplug.engine.current import current_engine
-from tensorplug.engine.foreign_text import cause_of
 from tensorplug.errors import ArgumentError, TensorplugError
 from tensorplug.introspection import public_functions
 from tensorplug.plugins import backends as control
 from tensorplug.plugins import kernel_calls
 from tensorplug.plugins.discovery import backends, extensions
 from tensorplug.plugins.metadata import core_version
+from tensorplug.system.foreign_text import cause_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence

@@ -10,10 +10,10 @@ from importlib import metadata
 from typing import Final, Literal
 
 import tensorplug as tp
-from tensorplug.contract.distributions import FOLDERS
 from tensorplug.errors import ArgumentError
 from tensorplug.plugins import catalogue
 from tensorplug.plugins.metadata import RESERVED
+from tensorplug.system.distributions import FOLDERS
 
 Kind = Literal["backend", "extension"]
 

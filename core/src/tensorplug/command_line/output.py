@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
-from tensorplug.engine.foreign_text import printable
+from tensorplug.system.foreign_text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

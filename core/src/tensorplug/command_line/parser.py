@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from tensorplug.command_line import new
-from tensorplug.engine.foreign_text import printable
+from tensorplug.system.foreign_text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -19,9 +19,9 @@ import numpy as np
 
 import tensorplug as tp
 from tensorplug.engine.current import current_engine
-from tensorplug.engine.foreign_text import cause_of
 from tensorplug.errors import TensorplugError
 from tensorplug.plugins import loader
+from tensorplug.system.foreign_text import cause_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,7 +13,7 @@ from tensorplug.command_line import completion
 from tensorplug.command_line.commands import NO, perform
 from tensorplug.command_line.output import OutputError, Printer, writing
 from tensorplug.command_line.parser import parse
-from tensorplug.engine.foreign_text import message_of, printable
+from tensorplug.system.foreign_text import message_of, printable
 
 INTERRUPTED: Final = 130  # as shells say it: 128 and the number of SIGINT
 CLOSED: Final = 141  # 128 and the number of SIGPIPE, by which other programs end there

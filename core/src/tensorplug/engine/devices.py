@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from tensorplug.contract.arguments import quoted
-from tensorplug.contract.distributions import backend_cure
 from tensorplug.dispatch.device import Device, device_name
 from tensorplug.dispatch.locks import Lock
 from tensorplug.dispatch.weak import WeakObjects
-from tensorplug.engine import kernel_setup, notices
+from tensorplug.engine import kernel_setup
 from tensorplug.engine.host_device import open_host
 from tensorplug.errors import (
     ArgumentError,
@@ -26,6 +25,8 @@ from tensorplug.errors import (
     BackendWarning,
     TensorplugError,
 )
+from tensorplug.system import notices
+from tensorplug.system.distributions import backend_cure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

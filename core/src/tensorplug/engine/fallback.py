@@ -8,9 +8,9 @@ import numpy as np
 
 from tensorplug.dispatch.commitment import release
 from tensorplug.dispatch.context import current_context, use_context
-from tensorplug.engine import notices
 from tensorplug.engine.operands import transfer, upload
 from tensorplug.errors import FallbackWarning
+from tensorplug.system import notices
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -10,8 +10,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, cast, get_args
 
-from tensorplug.engine import notices
 from tensorplug.errors import SettingsError, SettingsWarning
+from tensorplug.system import notices
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tensorplug.contract.arguments import quoted
-from tensorplug.contract.distributions import EXTENSIONS
 from tensorplug.contract.spec import TensorType
 from tensorplug.dispatch.calls import as_tensor
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import ArgumentError
 from tensorplug.introspection.families import FOLDERS, families
+from tensorplug.system.distributions import EXTENSIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -8,11 +8,11 @@ import numpy as np
 
 from tensorplug.autodiff.tape import CallNode
 from tensorplug.dispatch.tensor import Tensor
-from tensorplug.engine import notices
 from tensorplug.engine.devices import split_name
-from tensorplug.engine.foreign_text import cause_of
 from tensorplug.errors import BackendWarning
 from tensorplug.memory.live_objects import live_objects
+from tensorplug.system import notices
+from tensorplug.system.foreign_text import cause_of
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.device import Device, Placement

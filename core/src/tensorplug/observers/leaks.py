@@ -11,8 +11,8 @@ import gc
 from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.dispatch.locks import Lock
-from tensorplug.engine import notices
 from tensorplug.errors import LeakError, UncheckedWarning
+from tensorplug.system import notices
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence

@@ -14,10 +14,10 @@ from tensorplug.contract.entries import DecompositionEntry, KernelEntry
 from tensorplug.contract.rule_entries import BatchingEntry, GradientEntry, TangentEntry
 from tensorplug.contract.rules import BatchingTable, GradientTable, RuleTable, TangentTable
 from tensorplug.contract.tables import DecompositionTable, KernelTable, Table
-from tensorplug.engine.foreign_text import shown
 from tensorplug.engine.registry import Registry
 from tensorplug.errors import RegistrationError
 from tensorplug.plugins.loader import call_guarded, refusal
+from tensorplug.system.foreign_text import shown
 from tensorplug.tensors import methods
 
 if TYPE_CHECKING:

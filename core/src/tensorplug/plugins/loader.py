@@ -13,7 +13,6 @@ import pluggy
 
 from tensorplug import errors
 from tensorplug.contract import hooks, signatures
-from tensorplug.engine.foreign_text import cause_of, message_of, printable
 from tensorplug.errors import (
     ArgumentError,
     BackendUnavailableError,
@@ -22,6 +21,7 @@ from tensorplug.errors import (
     SettingsError,
 )
 from tensorplug.plugins.metadata import BACKENDS
+from tensorplug.system.foreign_text import cause_of, message_of, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -13,9 +13,9 @@ import importlib_metadata
 from packaging.utils import canonicalize_name
 
 from tensorplug.contract.owner import Owner
-from tensorplug.engine import notices
-from tensorplug.engine.foreign_text import cause_of, printable
 from tensorplug.errors import PluginWarning
+from tensorplug.system import notices
+from tensorplug.system.foreign_text import cause_of, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,10 +5,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.contract.distributions import EXTENSIONS, pip_install
 from tensorplug.errors import TensorplugError
 from tensorplug.plugins import metadata
 from tensorplug.plugins.selection import Selection
+from tensorplug.system.distributions import EXTENSIONS, pip_install
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

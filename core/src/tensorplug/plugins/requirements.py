@@ -9,10 +9,10 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from tensorplug.contract.distributions import pip_install
-from tensorplug.engine.foreign_text import message_of
 from tensorplug.errors import PluginVersionError
 from tensorplug.plugins import metadata
+from tensorplug.system.distributions import pip_install
+from tensorplug.system.foreign_text import message_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

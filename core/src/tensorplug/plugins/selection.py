@@ -13,9 +13,6 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from packaging.utils import canonicalize_name
 
-from tensorplug.contract.distributions import BACKENDS as OFFICIAL
-from tensorplug.contract.distributions import backend_cure
-from tensorplug.engine import notices
 from tensorplug.engine import settings as environment
 from tensorplug.errors import (
     BackendNotInstalledError,
@@ -27,6 +24,9 @@ from tensorplug.errors import (
 from tensorplug.plugins import metadata
 from tensorplug.plugins.metadata import BACKENDS, EXTENSIONS, BackendInfo, Candidate, ExtensionInfo
 from tensorplug.plugins.requirements import check_version
+from tensorplug.system import notices
+from tensorplug.system.distributions import BACKENDS as OFFICIAL
+from tensorplug.system.distributions import backend_cure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -10,9 +10,7 @@ from tensorplug.contract import signatures
 from tensorplug.contract.arguments import quoted
 from tensorplug.contract.owner import PROGRAM
 from tensorplug.dispatch.locks import Lock
-from tensorplug.engine import notices
 from tensorplug.engine.engine import Opened
-from tensorplug.engine.foreign_text import cause_of, printable
 from tensorplug.errors import (
     ArgumentError,
     BackendUnavailableError,
@@ -32,6 +30,8 @@ from tensorplug.plugins.metadata import (
     ProgramEntry,
 )
 from tensorplug.plugins.selection import Selection
+from tensorplug.system import notices
+from tensorplug.system.foreign_text import cause_of, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

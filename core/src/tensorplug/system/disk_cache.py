@@ -17,8 +17,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from tensorplug.engine.notices import warn
 from tensorplug.errors import BackendWarning
+from tensorplug.system.notices import warn
 
 __all__ = [
     "LEFTOVER",

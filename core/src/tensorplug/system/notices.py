@@ -6,7 +6,7 @@ import sys
 import warnings
 from typing import TYPE_CHECKING, Final
 
-from tensorplug.engine.foreign_text import printable
+from tensorplug.system.foreign_text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Collection

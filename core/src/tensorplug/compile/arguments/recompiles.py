@@ -6,8 +6,8 @@ import inspect
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tensorplug.dispatch.tensor import Tensor
-from tensorplug.engine import notices
 from tensorplug.errors import RecompileWarning
+from tensorplug.system import notices
 from tensorplug.tensors import tree
 from tensorplug.tensors.variable import Variable
 

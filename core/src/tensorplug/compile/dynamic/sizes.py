@@ -22,7 +22,6 @@ from tensorplug.contract.spec import TensorType
 from tensorplug.dispatch.context import Context, use_context
 from tensorplug.dispatch.device import Placement
 from tensorplug.dispatch.tensor import Tensor
-from tensorplug.engine import notices
 from tensorplug.errors import (
     ArgumentError,
     CompileError,
@@ -31,6 +30,7 @@ from tensorplug.errors import (
     ShapeError,
 )
 from tensorplug.ops import extents
+from tensorplug.system import notices
 from tensorplug.tensors import tree
 
 if TYPE_CHECKING:

@@ -10,12 +10,12 @@ import numpy as np
 from tensorplug.contract import attributes
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.arguments import quoted
-from tensorplug.contract.distributions import pip_install
 from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, dispatch
 from tensorplug.errors import ArgumentError, PackageNotInstalledError, ShapeError
 from tensorplug.ops.comparison import greater, less, logical_or
 from tensorplug.ops.reduction import any as any_
+from tensorplug.system.distributions import pip_install
 
 if TYPE_CHECKING:
     from PIL.Image import Image

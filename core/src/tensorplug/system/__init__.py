@@ -1,0 +1,1 @@
+"""What the core runs on: distributions, files, processes, and texts from outside."""
