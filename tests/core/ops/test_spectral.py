@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 from tests.core.support.samples import real
 
 import tensorplug as tp
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
-from tensorplug.testing import check_grads, isolated_engine
-from tensorplug_conformance.primitives import PRIMITIVES
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
@@ -33,8 +29,6 @@ def defined(x, n, axis, sign, factor):
 
 
 FORWARD = {"backward": lambda _n: 1, "ortho": lambda n: n**-0.5, "forward": lambda n: 1 / n}
-INVERSE = {"backward": lambda n: 1 / n, "ortho": lambda n: n**-0.5, "forward": lambda _n: 1}
-ARGUMENTS = ({}, {"n": 4}, {"n": 9}, {"axis": 0}, {"norm": "ortho"}, {"norm": "forward", "n": 5})
 
 
 def halved(full, axis=-1):
@@ -44,28 +38,6 @@ def halved(full, axis=-1):
 def close(got, expected, dtype):
     assert (got.dtype, got.shape) == (dtype, expected.shape)
     np.testing.assert_allclose(got.numpy(), expected, rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize("given", ARGUMENTS, ids=str)
-def test_along_one_axis(given):
-    z, x = wave(3, 6), real(3, 6)
-    n, axis, norm = given.get("n"), given.get("axis", -1), given.get("norm", "backward")
-    close(tp.fft.fft(z, **given), defined(z, n, axis, -1, FORWARD[norm]), tp.complex128)
-    close(tp.fft.ifft(z, **given), defined(z, n, axis, 1, INVERSE[norm]), tp.complex128)
-    whole = defined(x, n, axis, -1, FORWARD[norm])
-    close(tp.fft.rfft(x, **given), halved(whole, axis), tp.complex128)
-    close(
-        tp.fft.ihfft(x, **given),
-        halved(defined(x, n, axis, 1, INVERSE[norm]), axis),
-        tp.complex128,
-    )
-    # The inverses of the real ones, from the halves of whole spectra.
-    points = whole.shape[axis]
-    back = {"n": points, "axis": axis, "norm": norm}
-    signal = defined(whole, None, axis, 1, INVERSE[norm]).real
-    close(tp.fft.irfft(halved(whole, axis), **back), signal, tp.float64)
-    mirrored = defined(whole.conj(), None, axis, 1, FORWARD[norm]).real
-    close(tp.fft.hfft(halved(whole, axis), **back), mirrored, tp.float64)
 
 
 def test_along_several_axes():
@@ -83,45 +55,6 @@ def test_along_several_axes():
         defined(half, None, 2, -1, FORWARD["backward"]),
         tp.complex128,
     )
-
-
-@pytest.mark.parametrize(
-    "given",
-    [{}, {"s": (5, 4)}, {"s": (-1, 6)}, {"axes": (0, 1)}, {"axes": (2, 0), "norm": "ortho"}],
-    ids=str,
-)
-def test_along_two_axes(given):
-    z, x = wave(2, 3, 4), real(2, 3, 4)
-    first, last = given.get("axes", (-2, -1))
-    lengths = [None if n == -1 else n for n in given.get("s", (None, None))]
-    norm = given.get("norm", "backward")
-
-    def both(x, sign, factors):
-        rows = defined(x, lengths[0], first, sign, factors[norm])
-        return defined(rows, lengths[1], last, sign, factors[norm])
-
-    close(tp.fft.fft2(z, **given), both(z, -1, FORWARD), tp.complex128)
-    close(tp.fft.ifft2(z, **given), both(z, 1, INVERSE), tp.complex128)
-    whole = both(x, -1, FORWARD)
-    close(tp.fft.rfft2(x, **given), halved(whole, last), tp.complex128)
-    signal = defined(defined(whole, None, first, 1, INVERSE[norm]), None, last, 1, INVERSE[norm])
-    back = {**given, "s": (-1, whole.shape[last])}
-    close(tp.fft.irfft2(halved(whole, last), **back), signal.real, tp.float64)
-
-
-@pytest.mark.parametrize("name", ["fft2", "ifft2", "rfft2", "irfft2"])
-def test_planes_in_gradients_programs_and_batches(name):
-    function = getattr(tp.fft, name)
-    given = real(2, 3, 4)
-
-    def total(x):
-        y = function(x)
-        return tp.sum(tp.real(y) ** 2 + 3 * tp.imag(y))
-
-    check_grads(total, [given], order=2)
-    eager = function(given)
-    for found in (tp.compile(function)(tp.asarray(given)), tp.vmap(function)(tp.asarray(given))):
-        close(found, eager.numpy(), eager.dtype)
 
 
 @pytest.mark.parametrize(
@@ -168,19 +101,6 @@ def test_methods_and_kernels_as_tfjs_has_them():
     np.testing.assert_allclose(back.numpy(), z.numpy(), rtol=1e-12)
 
 
-@pytest.mark.parametrize("n", [60, 64, 2 * 67, 67 * 71, 1024])
-def test_decomposed_lengths(n):
-    """Radix by radix, primes whole or by a convolution, products of large primes."""
-    x = wave(2, n).astype("complex64")
-    with isolated_engine("cpu"):
-        for name in tp.kernels_for("cpu"):
-            if name not in PRIMITIVES:
-                tp.unregister_kernel(name, "cpu")
-        got = tp.fft.fft(x).numpy()
-    expected = np.fft.fft(x.astype("complex128"))
-    assert np.max(np.abs(got - expected)) <= 2e-7 * math.log2(n) * np.abs(x).sum(axis=1).max()
-
-
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
@@ -218,23 +138,3 @@ def test_refusals(call, error, message):
     with pytest.raises(error) as caught:
         call()
     assert message in str(caught.value)
-
-
-def parts(z):
-    return tp.real(z), tp.imag(z)
-
-
-@pytest.mark.parametrize("n", [4, 6, 7, 9])
-def test_gradients_in_first_and_second_order(n):
-    x, y = real(2, 6), real(2, 6, salt=1)
-    check_grads(lambda x, y: parts(tp.fft.fft(tp.complex(x, y), n=n)), [x, y], order=2)
-    check_grads(lambda x, y: parts(tp.fft.ifft(tp.complex(x, y), n=n)), [x, y], order=2)
-
-
-def test_a_filter_in_the_frequency_domain_can_be_trained():
-    x = real(16)
-    check_grads(
-        lambda x, w: tp.fft.irfft(tp.fft.rfft(x) * tp.complex(w[0], w[1])),
-        [x, real(2, 9)],
-        order=2,
-    )

@@ -83,15 +83,6 @@ def per_channel(x: np.ndarray, taps: np.ndarray, **options: Any) -> np.ndarray:
     return result.reshape(len(x), *outs, -1).astype("f4")
 
 
-def spread(dy: np.ndarray, taps: np.ndarray, shape: Shape, **options: Any) -> np.ndarray:
-    """Return the transposed convolution with channels last."""
-    found, _ = links(shape[1:-1], taps.shape[:-2], options)
-    result = np.zeros(shape)
-    for position, element, tap in found:
-        result[(slice(None), *element)] += dy[(slice(None), *position)] @ taps[tap].T
-    return result.astype("f4")
-
-
 def same(actual: tp.Tensor, expected: np.ndarray) -> None:
     found = actual.numpy()
     assert (found.dtype, found.shape) == (np.float32, expected.shape)
@@ -152,47 +143,6 @@ def test_convolution(rank: int, options: dict[str, Any]) -> None:
     same(convolve(first(x)[1], weights, **given), first(expected)[1])
 
 
-@pytest.mark.parametrize(("rank", "options"), [row for row in ROWS if row[0] > 1])
-def test_transposed_convolution(rank: int, options: dict[str, Any]) -> None:
-    sizes, taps = SIZES[rank]
-    shape = (2, *sizes, 3)
-    outs = links(sizes, taps, options)[1]
-    dy, weights = numbers(2, *outs, 2), numbers(*taps, 3, 2, salt=1)
-    expected = spread(dy, weights, shape, **options)
-    transpose = {2: tp.nn.conv2d_transpose, 3: tp.nn.conv3d_transpose}[rank]
-    pad, rest = options.get("pad", "valid"), windowed(rank, options)
-    same(transpose(dy, weights, shape, pad=channels_last_pad(pad), **rest), expected)
-    one = transpose(dy[0], weights, shape[1:], pad=channels_last_pad(pad), **rest)
-    same(one, expected[0])
-    given = {"pad": channels_first_pad(pad), "data_format": {2: "NCHW", 3: "NCDHW"}[rank], **rest}
-    same(transpose(first(dy), weights, first(expected).shape, **given), first(expected))
-
-
-@pytest.mark.parametrize("options", [row[1] for row in ROWS if row[0] == 2])
-@pytest.mark.parametrize("multiplier", [1, 3])
-def test_depthwise_convolution(multiplier: int, options: dict[str, Any]) -> None:
-    sizes, taps = SIZES[2]
-    x, weights = numbers(2, *sizes, 2), numbers(*taps, 2, multiplier, salt=1)
-    expected = per_channel(x, weights, **options)
-    pad, rest = options.get("pad", "valid"), windowed(2, options)
-    same(tp.nn.depthwise_conv2d(x, weights, pad=channels_last_pad(pad), **rest), expected)
-    one = tp.nn.depthwise_conv2d(x[1], weights, pad=channels_last_pad(pad), **rest)
-    same(one, expected[1])
-    given = {"pad": channels_first_pad(pad), "data_format": "NCHW", **rest}
-    same(tp.nn.depthwise_conv2d(first(x), weights, **given), first(expected))
-
-
-def test_depthwise_convolution_shared_out_among_threads() -> None:
-    """One image is split by rows, many by images; each result is that of the image alone."""
-    x, weights = numbers(3, 64, 80, 33), numbers(3, 5, 33, 1, salt=1)
-    whole = tp.nn.depthwise_conv2d(x, weights, 1, "same").numpy()
-    for at in range(3):
-        one = tp.nn.depthwise_conv2d(x[at], weights, 1, "same").numpy()
-        np.testing.assert_array_equal(whole[at], one)
-    same(tp.nn.depthwise_conv2d(x[:1, 20:24], weights), per_channel(x[:1, 20:24], weights))
-    np.testing.assert_array_equal(whole[:1, 21:23, 2:-2], per_channel(x[:1, 20:24], weights))
-
-
 def test_separable_convolution() -> None:
     x, depthwise, pointwise = numbers(2, 5, 6, 2), numbers(3, 2, 2, 3, salt=1), numbers(1, 1, 6, 4)
     inner = per_channel(x, depthwise, pad="same", dilations=2)
@@ -209,49 +159,8 @@ def test_separable_convolution() -> None:
     same(single, expected[0])
 
 
-def test_methods() -> None:
-    x, taps = tp.asarray(numbers(1, 3, 4, 2)), numbers(2, 2, 2, 1)
-    same(x.conv2d(taps), tp.nn.conv2d(x, taps).numpy())
-    same(x.depthwise_conv2d(taps), tp.nn.depthwise_conv2d(x, taps).numpy())
-    same(x[0].conv1d(taps[0]), tp.nn.conv1d(x[0], taps[0]).numpy())
-    same(
-        x.separable_conv2d(taps, taps[:1, :1]),
-        x.depthwise_conv2d(taps).conv2d(taps[:1, :1]).numpy(),
-    )
-    again = tp.nn.conv2d(x, taps).conv2d_transpose(taps, x.shape)
-    same(again, spread(convolved(x.numpy(), taps), taps, x.shape))
-
-
 IMAGE, FILTER = numbers(1, 5, 6, 2), numbers(3, 2, 2, 3, salt=1)
 VOLUME, TAPS = numbers(1, 3, 4, 5, 2), numbers(2, 2, 3, 2, 3, salt=1)
-CORNERS = {  # calls of kernels as TensorFlow.js writes them
-    "a list of strides": ("Conv2D", {"strides": [2, 1], "pad": 1}, {"strides": (2, 1), "pad": 1}),
-    "dilations null": ("Conv2D", {"strides": 1, "pad": "valid", "dilations": None}, {}),
-    "depthwise, dilations null": (
-        "DepthwiseConv2dNative",
-        {"strides": [1, 1], "pad": "valid", "dilations": None},
-        {},
-    ),
-    "everything": (
-        "DepthwiseConv2dNative",
-        {
-            "strides": [2, 2],
-            "pad": [[0, 0], [1, 0], [0, 1], [0, 0]],
-            "data_format": "NHWC",
-            "dilations": [1, 1],
-            "dim_rounding_mode": "ceil",
-        },
-        {"strides": 2, "pad": [(1, 0), (0, 1)], "dim_rounding_mode": "ceil"},
-    ),
-}
-
-
-@pytest.mark.parametrize("what", CORNERS)
-def test_kernels_as_tensorflow_js_calls_them(what: str) -> None:
-    name, attributes, options = CORNERS[what]
-    inputs = {"x": tp.asarray(IMAGE), "filter": tp.asarray(FILTER)}
-    formula = per_channel if name.startswith("Depthwise") else convolved
-    same(tp.run_kernel(name, inputs, attributes), formula(IMAGE, FILTER, **options))
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float64"])

@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 from tests.core.ops.nn.test_convolution import (
-    SIZES,
-    channels_first_pad,
-    channels_last_pad,
-    convolved,
-    first,
     numbers,
-    same,
-    windowed,
 )
 
 import tensorplug as tp
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
-from tensorplug.testing import check_grads
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
-
-CONVOLUTIONS = {1: tp.nn.conv1d, 2: tp.nn.conv2d, 3: tp.nn.conv3d}
-FORMATS = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
-CHANNELS = 6
 
 
 def dense(taps: np.ndarray, groups: int) -> np.ndarray:
@@ -37,51 +24,6 @@ def dense(taps: np.ndarray, groups: int) -> np.ndarray:
         columns = slice(group * out, (group + 1) * out)
         full[..., group * own : (group + 1) * own, columns] = taps[..., columns]
     return full
-
-
-@pytest.mark.parametrize("rank", [1, 2, 3])
-@pytest.mark.parametrize("groups", [1, 2, 3, CHANNELS])
-@pytest.mark.parametrize("multiple", [1, 2])
-@pytest.mark.parametrize(
-    "options",
-    [{}, {"strides": 2, "pad": "same", "dilations": 2}, {"strides": 2, "pad": 1}],
-    ids=str,
-)
-def test_values(rank: int, groups: int, multiple: int, options: dict[str, Any]) -> None:
-    sizes, taps = SIZES[rank]
-    x = numbers(2, *sizes, CHANNELS)
-    weights = numbers(*taps, CHANNELS // groups, multiple * groups, salt=1)
-    expected = convolved(x, dense(weights, groups), **options)
-    pad, rest = options.get("pad", "valid"), {**windowed(rank, options), "groups": groups}
-    convolve = CONVOLUTIONS[rank]
-    same(convolve(x, weights, pad=channels_last_pad(pad), **rest), expected)
-    same(convolve(x[1], weights, pad=channels_last_pad(pad), **rest), expected[1])
-    given = {"pad": channels_first_pad(pad), "data_format": FORMATS[rank], **rest}
-    same(convolve(first(x), weights, **given), first(expected))
-    same(
-        tp.compile(partial(convolve, **given))(*map(tp.asarray, (first(x), weights))),
-        first(expected),
-    )
-
-
-@pytest.mark.parametrize("dtype", ["float16", "float64"])
-@pytest.mark.parametrize("groups", [2, 4])
-def test_dtypes(groups: int, dtype: str) -> None:
-    x, weights = numbers(1, 5, 5, 4), numbers(2, 2, 4 // groups, 4, salt=1)
-    expected = convolved(x, dense(weights, groups))
-    found = tp.nn.conv2d(x.astype(dtype), weights.astype(dtype), groups=groups)
-    assert (found.dtype.name, found.shape) == (dtype, expected.shape)
-    np.testing.assert_array_equal(found.numpy(), expected.astype(dtype))
-
-
-@pytest.mark.parametrize("rank", [1, 2, 3])
-@pytest.mark.parametrize("groups", [2, 4])
-def test_derivatives(rank: int, groups: int) -> None:
-    sizes, taps = {1: ((4,), (2,)), 2: ((3, 3), (2, 2)), 3: ((2, 3, 2), (1, 2, 2))}[rank]
-    x = numbers(1, *sizes, 4).astype("f8")
-    weights = numbers(*taps, 4 // groups, 4, salt=1).astype("f8")
-    convolve = partial(CONVOLUTIONS[rank], pad="same", groups=groups)
-    check_grads(lambda x, w: convolve(x, w) ** 2, [x, weights], order=2, directions=1, rtol=1e-5)
 
 
 def test_groups_of_one_channel_are_one_kernel() -> None:
@@ -133,12 +75,6 @@ def test_one_tap_is_one_product(options: dict[str, Any], dtype: str, data_format
     assert (found.dtype.name, found.shape) == (dtype, expected.shape)
     close = {"float16": 1e-3, "float32": 1e-6, "float64": 1e-14}[dtype]
     np.testing.assert_allclose(found.numpy(), expected, rtol=close, atol=close)
-
-
-def test_derivatives_of_one_tap() -> None:
-    x, weights = numbers(2, 3, 2, 4).astype("f8"), numbers(1, 1, 2, 6, salt=1).astype("f8")
-    convolve = partial(tp.nn.conv2d, groups=2)
-    check_grads(lambda x, w: convolve(x, w) ** 2, [x, weights], order=2, directions=1, rtol=1e-5)
 
 
 @pytest.mark.parametrize(
