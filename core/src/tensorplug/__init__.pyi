@@ -73,7 +73,7 @@ from tensorplug.contract.dtypes import uint64 as uint64
 from tensorplug.contract.dtypes import uint8 as uint8
 from tensorplug.contract.spec import Attribute as Attribute
 from tensorplug.contract.spec import KernelSpec as KernelSpec
-from tensorplug.contract.spec import TensorType as TensorType
+from tensorplug.contract.tensor_types import TensorType as TensorType
 from tensorplug.dispatch.tensor import Tensor as Tensor
 from tensorplug.engine.autocast import autocast as autocast
 from tensorplug.library.classification import confusion_matrix as confusion_matrix
