@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from dataclasses import replace
 from math import prod
 from typing import Any
@@ -82,114 +81,6 @@ def run(group: Group, *arrays: Any) -> list[Any]:
 
 # Operations -----------------------------------------------------------------------------
 
-EXACT = {
-    "add": lambda a, b: a + b,
-    "subtract": lambda a, b: a - b,
-    "multiply": lambda a, b: a * b,
-    "divide": lambda a, b: a / b,
-    "negative": lambda a: 0 - a,
-    "abs": lambda a: np.where(a < 0, 0 - a, a),
-    "maximum": lambda a, b: np.where((a >= b) | np.isnan(a), a, b),
-    "minimum": lambda a, b: np.where((a <= b) | np.isnan(a), a, b),
-    "floor": lambda a: np.array([math.floor(x) for x in a.tolist()]),
-    "ceil": lambda a: np.array([math.ceil(x) for x in a.tolist()]),
-    "trunc": lambda a: np.array([math.trunc(x) for x in a.tolist()]),
-    "round": lambda a: np.array([round(x) for x in a.tolist()]),
-    "sqrt": lambda a: np.where(a < 0, np.nan, np.sqrt(np.abs(a).astype(np.float64))),
-    "copysign": lambda a, b: np.where(np.signbit(b), -np.abs(a), np.abs(a)),
-    "equal": lambda a, b: ~(a != b),
-    "less": lambda a, b: b > a,
-    "less_equal": lambda a, b: b >= a,
-    "logical_and": lambda a, b: np.where(a, b, False),
-    "logical_or": lambda a, b: np.where(a, True, b),
-    "logical_not": lambda a: a == 0,
-    "bitwise_and": lambda a, b: ~(~a | ~b),
-    "bitwise_or": lambda a, b: ~(~a & ~b),
-    "bitwise_xor": lambda a, b: (a | b) & ~(a & b),
-    "bitwise_not": lambda a: a ^ (True if a.dtype == bool else a.dtype.type(0) - 1),
-    "where": lambda c, a, b: np.choose(c, [b, a]),
-}
-
-
-def _floor_divide(a: Any, b: Any) -> Any:
-    """Divide element by element, in Python."""
-    whole = a.dtype.kind != "f"
-    pairs = zip(a.tolist(), b.tolist(), strict=True)
-    return np.array([x // y if y else 0 if whole else x / np.float64(y) for x, y in pairs])
-
-
-def _remainder(a: Any, b: Any) -> Any:
-    zero = math.nan if a.dtype.kind == "f" else 0
-    return np.array([x % y if y else zero for x, y in zip(a.tolist(), b.tolist(), strict=True)])
-
-
-def _shift(a: Any, b: Any, sign: int) -> Any:
-    bits = 8 * a.itemsize
-    found = []
-    for x, y in zip(a.tolist(), b.tolist(), strict=True):
-        far = min(y, bits)
-        found.append((x << far) % (1 << bits) if sign > 0 else x >> far)
-    return np.array(found, object) % (1 << bits)
-
-
-BY_ELEMENT = {
-    "floor_divide": _floor_divide,
-    "remainder": _remainder,
-    "bitwise_left_shift": lambda a, b: _shift(a, b, 1),
-    "bitwise_right_shift": lambda a, b: _shift(a, b, -1),
-    "fma": lambda a, b, c: a.astype(np.float64) * b + c,
-}
-
-
-def _operands(op: str, dtype: dt.DType, size: int) -> list[Any]:
-    """Return arrays that an operation takes, with edges among them."""
-    count = expressions.OPERATIONS[op].operands
-    arrays = []
-    for at in range(count):
-        if dtype is dt.bool_ or (op == "where" and not at):
-            array = RNG.integers(0, 2, size).astype(bool)
-        elif dtype in dt.INTEGER:
-            low = -9 if dtype in dt.SIGNED else 0
-            array = RNG.integers(low, 10, size).astype(dtype.numpy)
-            if "shift" in op and at:
-                array = RNG.integers(0, 70, size).astype(dtype.numpy)
-        elif dtype in dt.COMPLEX:
-            array = (RNG.standard_normal(size) + 1j * RNG.standard_normal(size)).astype(
-                dtype.numpy
-            )
-        else:
-            array = np.round(RNG.standard_normal(size) * 8, 1).astype(dtype.numpy)
-            if op not in {"floor", "ceil", "trunc", "round", "remainder", "floor_divide"}:
-                array[:4] = [0.0, -0.0, np.inf, np.nan]
-                RNG.shuffle(array)
-        arrays.append(array)
-    return arrays
-
-
-CASES = [
-    (op, dtype)
-    for op, operation in expressions.OPERATIONS.items()
-    for dtype in sorted(operation.dtypes - dt.WIDENED, key=str)
-]
-
-
-@pytest.mark.parametrize(("op", "dtype"), CASES, ids=str)
-@pytest.mark.filterwarnings("ignore:.*encountered:RuntimeWarning")
-def test_each_operation(op: str, dtype: dt.DType):
-    arrays = _operands(op, dtype, 150)
-    types = [dt.of(array.dtype) for array in arrays]
-    root = expressions.apply(op, *[parameter(at, each) for at, each in enumerate(types)])
-    (result,) = run(group_of((150,), [(each, (True,)) for each in types], [root]), *arrays)
-    expected = (EXACT | BY_ELEMENT)[op](*arrays)
-    if op.startswith("bitwise") and "shift" in op:
-        expected = expected.astype(np.uint64).astype(dtype.numpy)
-    expected = np.asarray(expected).astype(root.dtype.numpy)
-    if op == "fma":
-        limit = 4 * float(np.finfo(dtype.numpy).eps)
-        np.testing.assert_allclose(result, expected, rtol=limit, atol=200 * limit)
-    else:
-        np.testing.assert_array_equal(result, expected)
-
 
 def test_quotients_of_infinities_and_zeros():
     a = np.array([np.inf, -np.inf, 1, -1, 0, 5] * 20, np.float32)
@@ -199,62 +90,12 @@ def test_quotients_of_infinities_and_zeros():
     np.testing.assert_array_equal(result[:6], [np.inf, -np.inf, np.inf, -np.inf, np.nan, 0])
 
 
-FUNCTIONS = {name: getattr(math, name) for name in expressions.FUNCTIONS}
-
-
-@pytest.mark.parametrize("dtype", [dt.float16, dt.float32, dt.float64], ids=str)
-@pytest.mark.parametrize("name", [name for name in expressions.FUNCTIONS if name != "erfc"])
-def test_each_function(name: str, dtype: dt.DType):
-    count = expressions.FUNCTIONS[name]
-    bounds = {"acosh": (1, 4), "log1p": (-0.5, 4), "asin": (-1, 1), "acos": (-1, 1)}
-    low, high = bounds.get(name, (-0.95, 0.95) if name == "atanh" else (0.125, 2))
-    arrays = [RNG.uniform(low, high, 150).astype(dtype.numpy) for _ in range(count)]
-    root = expressions.function(name, *[parameter(at, dtype) for at in range(count)])
-    (result,) = run(group_of((150,), [(dtype, (True,))] * count, [root]), *arrays)
-    function = FUNCTIONS[name]
-    expected = [function(*values) for values in zip(*[a.tolist() for a in arrays], strict=True)]
-    limit = 4 * float(np.finfo(dtype.numpy).eps)
-    np.testing.assert_allclose(result, np.array(expected), rtol=limit, atol=limit / 8)
-
-
 @pytest.mark.parametrize("exponent", [2.0, 3.0, 0.5])
 def test_power_by_a_number(exponent: float):
     x = RNG.uniform(0, 3, 150).astype(np.float32)
     given = expressions.function("pow", parameter(0, dt.float32), exponent)
     (result,) = run(group_of((150,), [(dt.float32, (True,))], [given]), x)
     np.testing.assert_allclose(result, x.astype(np.float64) ** exponent, rtol=3e-7)
-
-
-@pytest.mark.parametrize("target", sorted(dt.FIXED, key=str), ids=str)
-@pytest.mark.parametrize("source", sorted(dt.FIXED - dt.COMPLEX, key=str), ids=str)
-def test_each_cast(source: dt.DType, target: dt.DType):
-    numbers = [0, 1, 2, 3, 100] if source in dt.UNSIGNED | dt.BOOL else [-3, -1, 0, 1, 100]
-    x = np.array(numbers * 30).astype(source.numpy)
-    if source in dt.FLOATING:
-        x += source.numpy.type(0.75)
-    (result,) = run(
-        group_of((150,), [(source, (True,))], [expressions.cast(parameter(0, source), target)])
-        if source is not target
-        else group_of((150,), [(source, (True,))], [parameter(0, source)]),
-        x,
-    )
-    if target is dt.bool_:
-        expected = [bool(value) for value in x.tolist()]
-    elif target in dt.INTEGER:
-        wrapped = [int(value) % (1 << 8 * target.itemsize) for value in x.tolist()]
-        half = 1 << 8 * target.itemsize - 1 if target in dt.SIGNED else 1 << 70
-        expected = [value - 2 * half if value >= half else value for value in wrapped]
-    else:
-        expected = x.tolist()
-    np.testing.assert_array_equal(result, np.array(expected, target.numpy))
-
-
-@pytest.mark.parametrize(("source", "target"), [(dt.float32, dt.int32), (dt.uint64, dt.float64)])
-def test_bitcast(source: dt.DType, target: dt.DType):
-    x = np.frombuffer(np.arange(1, 101).astype(f"i{source.itemsize}").tobytes(), source.numpy)
-    root = expressions.bitcast(parameter(0, source), target)
-    (result,) = run(group_of((100,), [(source, (True,))], [root]), x)
-    np.testing.assert_array_equal(result.view(x.dtype), x)
 
 
 def test_the_same_bits_as_a_chain_of_numpy_calls():

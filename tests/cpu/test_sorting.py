@@ -53,27 +53,6 @@ def sample(dtype, shape, *, few):
 @pytest.mark.parametrize("few", [True, False], ids=["ties", "distinct"])
 @pytest.mark.parametrize("dtype", REAL)
 @pytest.mark.parametrize(
-    ("shape", "k"),
-    [
-        ((7,), 3),
-        ((7,), 7),
-        ((2, 3, 5), 1),
-        ((4,), 0),
-        ((0, 4), 2),
-        ((3, 0), 0),
-        ((1,), 1),
-        ((3, 300), 9),
-        ((400,), 100),
-        ((400,), 399),
-    ],
-)
-def test_top_k(call, dtype, shape, k, few):
-    check(call, sample(dtype, shape, few=few), k)
-
-
-@pytest.mark.parametrize("few", [True, False], ids=["ties", "distinct"])
-@pytest.mark.parametrize("dtype", REAL)
-@pytest.mark.parametrize(
     ("shape", "k"), [((2, 20000), 64), ((3, 12007), 16), ((500, 70), 17), ((2000, 17), 1)]
 )
 def test_few_of_many(call, dtype, shape, k, few):
@@ -108,14 +87,6 @@ def test_few_of_many_are_found_by_a_loop(k):
         for rows, number in ((100, k), (1, k), (100, 65))
     ]
     assert found == [True, False, False]
-
-
-@pytest.mark.parametrize("k", [1, 5, 60])
-def test_rows_full_of_nan(call, k):
-    x = np.full((3, 300), NAN, "float32")
-    x[0, ::7] = 1.0
-    x[1, 10:] = INF
-    check(call, x, k, sorted=False)
 
 
 @pytest.mark.parametrize("descending", [False, True])

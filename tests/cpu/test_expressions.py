@@ -1,4 +1,4 @@
-"""Operations that LLVM compiles: each with each dtype, against NumPy, on edges and at random."""
+"""Operations of groups, by LLVM and by NumPy: each with each dtype, on edges and at random."""
 
 from __future__ import annotations
 
@@ -14,13 +14,20 @@ from tensorplug.plugin import (
     expressions,
 )
 from tensorplug.plugin import dtypes as dt
+from tensorplug_cpu import blocks
+from tensorplug_cpu.blocks import groups
 from tensorplug_cpu.jit.codegen import settings
 from tensorplug_cpu.jit.codegen.compiler import is_available
 from tensorplug_cpu.jit.groups import kernels
 from tensorplug_cpu.numerics import casting
 
-pytestmark = pytest.mark.skipif(not is_available(), reason="llvmlite is not installed")
-
+COMPILERS = {
+    "LLVM": pytest.param(
+        kernels.compile_group,
+        marks=pytest.mark.skipif(not is_available(), reason="llvmlite is not installed"),
+    ),
+    "NumPy": blocks.compile_group,
+}
 FLOATS = [0.0, -0.0, 1.0, -1.0, 0.5, 1.5, 2.5, -2.5, 3.0, -7.25, 1e-7, 300.0, -70000.0]
 FLOATS += [np.inf, -np.inf, np.nan, 6e-8, 2.0**31, -(2.0**31), 2.0**32 + 2.0**10, 2.0**63]
 WIDE = [2.0**64 + 2.0**13, -(2.0**70), 1e300, 5e-324, 1 + 2.0**-30, 2049 + 2.0**-20, 65519.999]
@@ -38,6 +45,8 @@ def samples(dtype):
         edges += [dtype.max, dtype.smallest_normal, dtype.eps]
         with np.errstate(all="ignore"):
             return np.array([*edges, *generator.normal(size=7)]).astype(kind)
+    if dtype in dt.COMPLEX:
+        return (generator.normal(size=20) + 1j * generator.normal(size=20)).astype(kind)
     own = np.iinfo(kind)
     edges = [own.min, own.max, own.min + 1, *WHOLE]
     edges += [-1, -2, -8, -64] if dtype in dt.SIGNED else []
@@ -50,23 +59,28 @@ def tuples(dtypes):
     return [np.ascontiguousarray(each.reshape(-1)) for each in grid]
 
 
-@pytest.fixture(autouse=True)
-def always(monkeypatch):
+@pytest.fixture(params=COMPILERS.values(), ids=COMPILERS)
+def evaluate(request, monkeypatch):
+    """Compute an expression of as many parameters as there are arrays, in several blocks."""
     monkeypatch.setenv(settings.JIT, "always")
+    for name, size in (("LEAST", 1), ("BLOCK", 64), ("_SHARED", 500)):
+        monkeypatch.setattr(groups, name, size)
 
+    def run(root, arrays):
+        types = [TensorType(dt.of(each.dtype), each.shape) for each in arrays]
+        inputs = tuple(GroupInput(each, (True,)) for each in types)
+        shape = arrays[0].shape
+        output = GroupOutput(root, TensorType(root.dtype, shape), (True,))
+        call = request.param(Group("test", shape, inputs, (), (output,)))
+        if call is None:
+            lacks = {dt.bfloat16} if request.param is blocks.compile_group else dt.COMPLEX
+            nodes = expressions.linearize([root])
+            assert lacks & {each.dtype for each in nodes} or "erfc" in {each.op for each in nodes}
+            pytest.skip("LLVM has no complex numbers, NumPy neither bfloat16 nor erfc")
+        (result,) = call(*arrays)
+        return result
 
-def evaluate(root, arrays):
-    """Compute an expression of as many parameters as there are arrays."""
-    (size,) = arrays[0].shape
-    group = Group(
-        "test",
-        (size,),
-        tuple(GroupInput(TensorType(dt.of(each.dtype), each.shape), (True,)) for each in arrays),
-        (),
-        (GroupOutput(root, TensorType(root.dtype, (size,)), (True,)),),
-    )
-    (result,) = kernels.compile_group(group)(*arrays)
-    return result
+    return run
 
 
 def floor_divide(a, b):
@@ -112,7 +126,7 @@ ZEROS_OF_ANY_SIGN = {"maximum", "minimum"}
 CASES = [
     (name, dtype)
     for name in FORMULAS
-    for dtype in sorted(expressions.OPERATIONS[name].dtypes - dt.COMPLEX, key=str)
+    for dtype in sorted(expressions.OPERATIONS[name].dtypes, key=str)
 ]
 
 
@@ -127,7 +141,7 @@ def compare(actual, expected, *, signs=True):
 
 
 @pytest.mark.parametrize(("name", "dtype"), CASES, ids=str)
-def test_an_operation(name, dtype):
+def test_an_operation(evaluate, name, dtype):
     operation = expressions.OPERATIONS[name]
     dtypes = [dtype] * operation.operands
     if name == "where":
@@ -145,7 +159,7 @@ def test_every_operation_is_tested():
 
 
 @pytest.mark.parametrize("dtype", sorted(dt.FLOATING - dt.WIDENED, key=str), ids=str)
-def test_fma_rounds_once_or_twice(dtype):
+def test_fma_rounds_once_or_twice(evaluate, dtype):
     generator = np.random.default_rng(6)
     arrays = [generator.normal(size=1000).astype(dtype.numpy) for _ in range(3)]
     actual = evaluate(
@@ -168,7 +182,7 @@ CASTS = [
 
 
 @pytest.mark.parametrize(("source", "target"), CASTS, ids=str)
-def test_a_cast(source, target):
+def test_a_cast(evaluate, source, target):
     (array,) = tuples([source])
     root = expressions.cast(expressions.parameter(0, source), target)
     with np.errstate(all="ignore"):
@@ -181,7 +195,7 @@ def test_a_cast(source, target):
     [(dt.float32, dt.int32), (dt.uint64, dt.float64), (dt.int16, dt.float16), (dt.int8, dt.uint8)],
     ids=str,
 )
-def test_a_bitcast(source, target):
+def test_a_bitcast(evaluate, source, target):
     (array,) = tuples([source])
     root = expressions.bitcast(expressions.parameter(0, source), target)
     compare(evaluate(root, [array]).view(np.uint8), array.view(target.numpy).view(np.uint8))
@@ -189,7 +203,7 @@ def test_a_bitcast(source, target):
 
 @pytest.mark.parametrize("name", expressions.FUNCTIONS)
 @pytest.mark.parametrize("dtype", sorted(dt.FLOATING, key=str), ids=str)
-def test_a_function(name, dtype):
+def test_a_function(evaluate, name, dtype):
     """The accuracy of the expansions has its own tests; here, that each is computed at all."""
     generator = np.random.default_rng(7)
     count = expressions.FUNCTIONS[name]
@@ -208,7 +222,7 @@ def test_a_function(name, dtype):
 
 
 @pytest.mark.parametrize("dtype", sorted(dt.FIXED - dt.COMPLEX, key=str), ids=str)
-def test_constants(dtype):
+def test_constants(evaluate, dtype):
     (array,) = tuples([dtype])
     values = [True] if dtype is dt.bool_ else [3, -1] if dtype in dt.SIGNED else [3]
     values += [0.1, -0.0, float("inf"), float("nan"), 1e6] if dtype in dt.FLOATING else []
