@@ -9,6 +9,7 @@ kernel whose ratio exceeds 1.1 in either run is worth its lines (CONTRIBUTING, "
 from __future__ import annotations
 
 import time
+from contextvars import copy_context
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -95,7 +96,8 @@ def workload(row: Row, size: int, dtype: str) -> Workload:
     calls = {}
     for backend in ("cpu", Less.name):
         with tp.use_backend(backend):
-            calls[backend] = partial(run, spec, *map(passed, arrays), **attributes)
+            call = partial(run, spec, *map(passed, arrays), **attributes)
+            calls[backend] = call if arrays else partial(copy_context().run, call)
     return Workload(f"{row.kernel}{row.label and ' '}{row.label}", "cpu", calls)
 
 

@@ -6,23 +6,24 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from tensorplug.plugin import KernelTable, TensorType, specs
+from tensorplug.plugin import TensorType, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.execution import parallel
 from tensorplug_cpu.execution.floating_point import kernel, without_warnings
 from tensorplug_cpu.execution.outputs import output_allocator
+from tensorplug_cpu.kernel_table import Kernels
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call
 
-kernels = KernelTable()
+kernels = Kernels()
 
 _BLOCK: Final = 1 << 16  # elements whose product is still in the cache when it is added
 _SHARED: Final = 1 << 22  # elements from which several threads are worth their hand-over
 
 
-@kernels.prepare(specs.MULTIPLY_ADD)
+@kernels.prepare(specs.MULTIPLY_ADD, because="faster")
 def multiply_add(x: TensorType, y: TensorType, z: TensorType, *, out: TensorType) -> Call:
     """Add to the product in its place; float16 is rounded once."""
     narrow = out.dtype.numpy

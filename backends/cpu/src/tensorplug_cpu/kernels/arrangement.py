@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug.algorithms import match_ranks
-from tensorplug.plugin import KernelTable, TensorType, specs
+from tensorplug.plugin import TensorType, specs
 from tensorplug_cpu.execution.floating_point import without_warnings
+from tensorplug_cpu.kernel_table import Kernels
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call
 
-kernels = KernelTable()
+kernels = Kernels()
 
 
-@kernels.prepare(specs.TILE)
+@kernels.prepare(specs.TILE, because="faster")
 def tile(x: TensorType, *, reps: tuple[int, ...], out: TensorType) -> Call:
     """Repeat from the last axis to the first, so that the later copies are of longer rows."""
     sizes, counts = match_ranks(x.shape, reps)
@@ -42,13 +43,13 @@ def tile(x: TensorType, *, reps: tuple[int, ...], out: TensorType) -> Call:
     return without_warnings(run)
 
 
-@kernels.prepare(specs.REPEAT)
+@kernels.prepare(specs.REPEAT, because="faster")
 def repeat(x: TensorType, *, repeats: int, axis: int) -> Call:
     """Repeat each element."""
     return without_warnings(lambda x: x.repeat(repeats, axis))
 
 
-@kernels.prepare(specs.REVERSE)
+@kernels.prepare(specs.REVERSE, because="faster")
 def reverse(x: TensorType, *, dims: tuple[int, ...]) -> Call:
     """View with negative strides."""
     back, ahead = slice(None, None, -1), slice(None)
@@ -56,7 +57,7 @@ def reverse(x: TensorType, *, dims: tuple[int, ...]) -> Call:
     return lambda x: x[key]
 
 
-@kernels.prepare(specs.MIRROR_PAD)
+@kernels.prepare(specs.MIRROR_PAD, because="faster")
 def mirror_pad(
     x: TensorType, *, paddings: tuple[tuple[int, int], ...], mode: str, out: TensorType
 ) -> Call:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from tensorplug.algorithms import host_functions
-from tensorplug.plugin import KernelTable, specs
+from tensorplug.plugin import specs
+from tensorplug_cpu.kernel_table import Kernels
 
-kernels = KernelTable()
+kernels = Kernels()
 
-kernels.register(specs.BITCAST)(host_functions.bits.bitcast)
+kernels.register(specs.BITCAST, because="faster")(host_functions.bits.bitcast)

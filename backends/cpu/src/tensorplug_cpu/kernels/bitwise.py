@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensorplug.plugin import KernelSpec, KernelTable, TensorType, specs
+from tensorplug.plugin import KernelSpec, TensorType, specs
 from tensorplug_cpu.execution.floating_point import ufunc
+from tensorplug_cpu.kernel_table import Kernels
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Call
 
-kernels = KernelTable()
+kernels = Kernels()
 
 _BINARY: dict[KernelSpec, np.ufunc] = {
     specs.BITWISE_AND: np.bitwise_and,
@@ -24,7 +25,7 @@ _BINARY: dict[KernelSpec, np.ufunc] = {
 
 
 def _register(spec: KernelSpec, function: np.ufunc) -> None:
-    @kernels.prepare(spec)
+    @kernels.prepare(spec, because="faster")
     def prepare(a: TensorType, b: TensorType, *, out: TensorType) -> Call:
         return ufunc(function, out, signals=False)
 
@@ -33,7 +34,7 @@ for _spec, _function in _BINARY.items():
     _register(_spec, _function)
 
 
-@kernels.prepare(specs.INVERT)
+@kernels.prepare(specs.INVERT, because="faster")
 def invert(x: TensorType, *, out: TensorType) -> Call:
     """Flip all bits; a boolean has one."""
     return ufunc(np.invert, out, signals=False)

@@ -11,16 +11,17 @@ from tensorplug.algorithms import (
     plan_depth_rearrangement,
     split_spatial_axes,
 )
-from tensorplug.plugin import KernelTable, TensorType, specs
+from tensorplug.plugin import TensorType, specs
 from tensorplug_cpu.execution.floating_point import without_warnings
+from tensorplug_cpu.kernel_table import Kernels
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call
 
-kernels = KernelTable()
+kernels = Kernels()
 
 
-@kernels.prepare(specs.BATCH_TO_SPACE_ND)
+@kernels.prepare(specs.BATCH_TO_SPACE_ND, because="faster")
 def batch_to_space_nd(
     x: TensorType,
     *,
@@ -39,7 +40,7 @@ def batch_to_space_nd(
     return without_warnings(lambda x: x.reshape(ahead).transpose(back).reshape(whole)[key])
 
 
-@kernels.prepare(specs.SPACE_TO_BATCH_ND)
+@kernels.prepare(specs.SPACE_TO_BATCH_ND, because="faster")
 def space_to_batch_nd(
     x: TensorType,
     *,
@@ -66,7 +67,7 @@ def space_to_batch_nd(
     return without_warnings(run)
 
 
-@kernels.prepare(specs.DEPTH_TO_SPACE)
+@kernels.prepare(specs.DEPTH_TO_SPACE, because="faster")
 def depth_to_space(x: TensorType, *, block_size: int, data_format: str, out: TensorType) -> Call:
     """Move the places in a block beside rows and columns."""
     apart, order = plan_depth_rearrangement(x, block_size, data_format, into_depth=False)
@@ -74,7 +75,7 @@ def depth_to_space(x: TensorType, *, block_size: int, data_format: str, out: Ten
     return without_warnings(lambda x: x.reshape(apart).transpose(order).reshape(shape))
 
 
-@kernels.prepare(specs.SPACE_TO_DEPTH)
+@kernels.prepare(specs.SPACE_TO_DEPTH, because="faster")
 def space_to_depth(x: TensorType, *, block_size: int, data_format: str, out: TensorType) -> Call:
     """Move the places in a block before the channels."""
     apart, order = plan_depth_rearrangement(x, block_size, data_format, into_depth=True)

@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensorplug.plugin import KernelSpec, KernelTable, TensorType, specs
+from tensorplug.plugin import KernelSpec, TensorType, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.execution.floating_point import ufunc
+from tensorplug_cpu.kernel_table import Kernels
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Call
 
-kernels = KernelTable()
+kernels = Kernels()
 
 _BINARY: dict[KernelSpec, np.ufunc] = {
     specs.EQUAL: np.equal,
@@ -36,13 +37,13 @@ _UNARY: dict[KernelSpec, np.ufunc] = {
 
 
 def _register(spec: KernelSpec, function: np.ufunc) -> None:
-    @kernels.prepare(spec)
+    @kernels.prepare(spec, because="faster")
     def prepare(a: TensorType, b: TensorType, *, out: TensorType) -> Call:
         return ufunc(function, out, signals=a.dtype in dt.INEXACT)  # an ordering of NaN does
 
 
 def _register_unary(spec: KernelSpec, function: np.ufunc) -> None:
-    @kernels.prepare(spec)
+    @kernels.prepare(spec, because="faster")
     def prepare(x: TensorType, *, out: TensorType) -> Call:
         return ufunc(function, out, signals=False)
 

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug.algorithms import contraction_order
-from tensorplug.plugin import KernelTable, TensorType, specs
+from tensorplug.plugin import TensorType, specs
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.execution.blas import matmul
 from tensorplug_cpu.execution.floating_point import kernel
+from tensorplug_cpu.kernel_table import Kernels
 from tensorplug_cpu.summation import summer
 
 if TYPE_CHECKING:
@@ -20,10 +21,10 @@ if TYPE_CHECKING:
 
     Step = Callable[[Array], Array]
 
-kernels = KernelTable()
+kernels = Kernels()
 
 
-@kernels.prepare(specs.EINSUM)
+@kernels.prepare(specs.EINSUM, because="faster")
 def einsum(xs: list[TensorType], *, equation: str, out: TensorType) -> Call:
     """Join two operands at a time; float16 works in float32 and is rounded once."""
     plan = contraction_order.contraction(equation, [x.shape for x in xs])

@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensorplug.plugin import ArgumentError, KernelTable, TensorType, specs
+from tensorplug.plugin import ArgumentError, TensorType, specs
 from tensorplug_cpu.execution.floating_point import without_warnings
+from tensorplug_cpu.kernel_table import Kernels
 from tensorplug_cpu.segments import row_sums
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call
 
-kernels = KernelTable()
+kernels = Kernels()
 
 
-@kernels.prepare(specs.UNSORTED_SEGMENT_SUM)
+@kernels.prepare(specs.UNSORTED_SEGMENT_SUM, because="faster")
 def unsorted_segment_sum(
     x: TensorType, segment_ids: TensorType, *, num_segments: int, out: TensorType
 ) -> Call:
@@ -54,13 +55,13 @@ def _within(x: Array, size: int) -> tuple[Array, Array | None]:
     return flat.astype(np.intp, copy=False), kept
 
 
-@kernels.prepare(specs.BINCOUNT)
+@kernels.prepare(specs.BINCOUNT, because="faster")
 def bincount(x: TensorType, weights: TensorType | None, *, size: int, out: TensorType) -> Call:
     """Count, or add up weights."""
     return without_warnings(_counter(x, weights, 1, size, out))
 
 
-@kernels.prepare(specs.DENSE_BINCOUNT)
+@kernels.prepare(specs.DENSE_BINCOUNT, because="faster")
 def dense_bincount(
     x: TensorType,
     weights: TensorType | None,

@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensorplug.plugin import DType, DTypeError, KernelTable, Scalar, TensorType, specs
+from tensorplug.plugin import DType, DTypeError, Scalar, TensorType, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.arrays import uniform
 from tensorplug_cpu.execution.floating_point import without_warnings
+from tensorplug_cpu.kernel_table import Kernels
 from tensorplug_cpu.numerics import casting
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call
 
-kernels = KernelTable()
+kernels = Kernels()
 
 
 @kernels.prepare(specs.FILL)
@@ -25,14 +26,14 @@ def fill(*, value: Scalar | str, out: TensorType) -> Call:
     return without_warnings(uniform(out, value))
 
 
-@kernels.prepare(specs.ZEROS_LIKE)
+@kernels.prepare(specs.ZEROS_LIKE, because="faster")
 def zeros_like(x: TensorType, *, out: TensorType) -> Call:
     """Fill with 0."""
     make = uniform(out, 0)
     return without_warnings(lambda _x: make())
 
 
-@kernels.prepare(specs.ONES_LIKE)
+@kernels.prepare(specs.ONES_LIKE, because="faster")
 def ones_like(x: TensorType, *, out: TensorType) -> Call:
     """Fill with 1."""
     make = uniform(out, 1)
@@ -70,7 +71,7 @@ def _whole(start: int, step: int, count: int, dtype: DType) -> Array:
     return signed.astype(dtype.numpy)
 
 
-@kernels.prepare(specs.LIN_SPACE)
+@kernels.prepare(specs.LIN_SPACE, because="faster")
 def linspace(*, start: Scalar, stop: Scalar, num: int, endpoint: bool, out: TensorType) -> Call:
     """Count in double precision from the end that is nearer, so that both are exact."""
     steps = max(num - 1 if endpoint else num, 1)
@@ -93,7 +94,7 @@ def linspace(*, start: Scalar, stop: Scalar, num: int, endpoint: bool, out: Tens
     )
 
 
-@kernels.prepare(specs.EYE)
+@kernels.prepare(specs.EYE, because="faster")
 def eye(*, k: int, out: TensorType) -> Call:
     """Write ones at equal distances into zeros."""
     (rows, columns), dtype = out.shape, out.dtype.numpy

@@ -6,20 +6,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensorplug.plugin import KernelSpec, KernelTable, TensorType, specs
+from tensorplug.plugin import KernelSpec, TensorType, specs
 from tensorplug_cpu.arrays import UNROUNDED, accumulating
 from tensorplug_cpu.execution.floating_point import without_warnings
 from tensorplug_cpu.jit.families import scans
+from tensorplug_cpu.kernel_table import Kernels
 from tensorplug_cpu.numerics.scans import scanner
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Call
 
-kernels = KernelTable()
+kernels = Kernels()
 
 
 def _register(spec: KernelSpec, kind: str, function: np.ufunc) -> None:
-    @kernels.prepare(spec, dtypes=UNROUNDED)
+    @kernels.prepare(spec, because="faster", dtypes=UNROUNDED)
     def prepare(
         x: TensorType, *, axis: int, exclusive: bool, reverse: bool, out: TensorType
     ) -> Call:

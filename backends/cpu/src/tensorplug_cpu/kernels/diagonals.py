@@ -6,16 +6,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensorplug.plugin import KernelTable, TensorType, specs
+from tensorplug.plugin import TensorType, specs
 from tensorplug_cpu.execution.floating_point import without_warnings
+from tensorplug_cpu.kernel_table import Kernels
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call
 
-kernels = KernelTable()
+kernels = Kernels()
 
 
-@kernels.prepare(specs.DIAG)
+@kernels.prepare(specs.DIAG, because="faster")
 def diag(x: TensorType, *, out: TensorType) -> Call:
     """Write at equal distances into zeros."""
     size, shape, dtype = x.size, out.shape, out.dtype.numpy
@@ -28,7 +29,7 @@ def diag(x: TensorType, *, out: TensorType) -> Call:
     return without_warnings(run)
 
 
-@kernels.prepare(specs.MATRIX_BAND_PART)
+@kernels.prepare(specs.MATRIX_BAND_PART, because="faster")
 def matrix_band_part(
     input: TensorType, num_lower: TensorType, num_upper: TensorType, *, out: TensorType
 ) -> Call:
@@ -47,7 +48,7 @@ def matrix_band_part(
     return without_warnings(run)
 
 
-@kernels.prepare(specs.TRIANGLE)
+@kernels.prepare(specs.TRIANGLE, because="faster")
 def triangle(x: TensorType, *, upper: bool, k: int, out: TensorType) -> Call:
     """Choose between the elements and 0; which of them is known beforehand."""
     (rows, columns), zero = out.shape[-2:], np.zeros((), out.dtype.numpy)

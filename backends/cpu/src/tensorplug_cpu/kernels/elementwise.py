@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.plugin import DType, KernelSpec, KernelTable, TensorType, specs, warn
+from tensorplug.plugin import DType, KernelSpec, TensorType, specs, warn
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.arrays import UNROUNDED
 from tensorplug_cpu.execution import parallel
@@ -14,12 +14,13 @@ from tensorplug_cpu.execution.channels import per_channel
 from tensorplug_cpu.execution.floating_point import binary, kernel, ufunc, without_warnings
 from tensorplug_cpu.execution.outputs import elementwise_kernel, output_allocator
 from tensorplug_cpu.jit.groups.elementary import compiled
+from tensorplug_cpu.kernel_table import Kernels
 from tensorplug_cpu.numerics import casting, special_functions
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call
 
-kernels = KernelTable()
+kernels = Kernels()
 
 _UNARY: dict[KernelSpec, np.ufunc] = {
     specs.NEG: np.negative,
@@ -48,13 +49,13 @@ _MANY = 4096  # elements that are chosen by their bits
 
 
 def _register_unary(spec: KernelSpec, function: np.ufunc) -> None:
-    @kernels.prepare(spec)
+    @kernels.prepare(spec, because="faster")
     def prepare(x: TensorType, *, out: TensorType) -> Call:
         return compiled(spec, out) or ufunc(function, out, signals=x.dtype in dt.INEXACT)
 
 
 def _register_binary(spec: KernelSpec, function: np.ufunc) -> None:
-    @kernels.prepare(spec)
+    @kernels.prepare(spec, because="faster")
     def prepare(a: TensorType, b: TensorType, *, out: TensorType) -> Call:
         if spec is specs.REAL_DIV and out.dtype in dt.COMPLEX:
             return elementwise_kernel(_divide_complex, out)
@@ -110,7 +111,7 @@ def erf(x: TensorType, *, out: TensorType) -> Call:
     return compiled(specs.ERF, out) or kernel(special_functions.erf, out)
 
 
-@kernels.prepare(specs.DIV_NO_NAN)
+@kernels.prepare(specs.DIV_NO_NAN, because="faster")
 def div_no_nan(a: TensorType, b: TensorType, *, out: TensorType) -> Call:
     """Divide, then write zeros over what was divided by 0."""
     divide = _divide_complex if out.dtype in dt.COMPLEX else _divide
@@ -153,7 +154,7 @@ def _ldexp(x: Array, exponents: Array) -> Array:
     return found
 
 
-@kernels.prepare(specs.ADD_N, dtypes=UNROUNDED)
+@kernels.prepare(specs.ADD_N, because="faster", dtypes=UNROUNDED)
 def add_n(xs: list[TensorType], *, out: TensorType) -> Call:
     """Sum halves of the list, so that rounding errors grow with the logarithm of its length."""
     allocate = output_allocator(out)
@@ -170,7 +171,7 @@ def add_n(xs: list[TensorType], *, out: TensorType) -> Call:
     return without_warnings(total) if len(xs) > 1 else lambda xs: xs[0]
 
 
-@kernels.prepare(specs.SQUARED_DIFFERENCE)
+@kernels.prepare(specs.SQUARED_DIFFERENCE, because="faster")
 def squared_difference(a: TensorType, b: TensorType, *, out: TensorType) -> Call:
     """Subtract, then square in place."""
 

@@ -7,20 +7,21 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug.plugin import KernelTable, TensorType, specs
+from tensorplug.plugin import TensorType, specs
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.constants import Bindable
 from tensorplug_cpu.execution.blas import matmul, one_thread_each
 from tensorplug_cpu.execution.floating_point import binary, kernel, without_warnings
 from tensorplug_cpu.execution.parallel import in_parts, thread_count
 from tensorplug_cpu.jit.families import matrices
+from tensorplug_cpu.kernel_table import Kernels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tensorplug_cpu.arrays import Array, Call
 
-kernels = KernelTable()
+kernels = Kernels()
 
 # Multiplications of one product of a stack. OpenBLAS splits products above the first number among
 # its threads, which takes longer than the product where other programs use the processors.

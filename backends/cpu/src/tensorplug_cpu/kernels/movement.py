@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.plugin import KernelTable, Scalar, Shape, TensorType, specs
+from tensorplug.plugin import Scalar, Shape, TensorType, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.arrays import constant, uniform
 from tensorplug_cpu.execution.floating_point import without_warnings
 from tensorplug_cpu.execution.outputs import output_allocator
 from tensorplug_cpu.execution.parallel import is_large
 from tensorplug_cpu.jit.families.interleaving import find_interleaver
+from tensorplug_cpu.kernel_table import Kernels
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call
 
-kernels = KernelTable()
+kernels = Kernels()
 
 
 @kernels.register(specs.IDENTITY)
@@ -41,7 +42,7 @@ def reshape(x: TensorType, *, shape: Shape) -> Call:
     return lambda x: x.reshape(shape) if x.flags.c_contiguous else copied(x)
 
 
-@kernels.prepare(specs.EXPAND_DIMS)
+@kernels.prepare(specs.EXPAND_DIMS, because="faster")
 def expand_dims(input: TensorType, *, dim: int) -> Call:
     """View with a new axis."""
     key: Any = (*(slice(None) for _ in range(dim)), None, ...)
@@ -137,7 +138,7 @@ def concat(xs: list[TensorType], *, axis: int, out: TensorType) -> Call:
     return without_warnings(lambda xs: np.concatenate(xs, axis=axis, out=allocate()))
 
 
-@kernels.prepare(specs.PACK)
+@kernels.prepare(specs.PACK, because="faster")
 def pack(xs: list[TensorType], *, axis: int, out: TensorType) -> Call:
     """Join views with a new axis along it."""
     key: Any = (*(slice(None) for _ in range(axis)), None, ...)

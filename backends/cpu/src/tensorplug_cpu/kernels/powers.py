@@ -6,16 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.plugin import KernelSpec, KernelTable, TensorType, specs
+from tensorplug.plugin import KernelSpec, TensorType, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.execution.floating_point import kernel, ufunc
 from tensorplug_cpu.execution.outputs import elementwise_kernel
 from tensorplug_cpu.jit.groups.elementary import compiled
+from tensorplug_cpu.kernel_table import Kernels
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call
 
-kernels = KernelTable()
+kernels = Kernels()
 
 _MANY = 1 << 13  # bytes
 
@@ -31,13 +32,13 @@ _BINARY: dict[KernelSpec, np.ufunc] = {
 
 
 def _register_unary(spec: KernelSpec, function: np.ufunc) -> None:
-    @kernels.prepare(spec)
+    @kernels.prepare(spec, because="faster")
     def prepare(x: TensorType, *, out: TensorType) -> Call:
         return ufunc(function, out, signals=True)
 
 
 def _register_binary(spec: KernelSpec, function: np.ufunc) -> None:
-    @kernels.prepare(spec)
+    @kernels.prepare(spec, because="faster")
     def prepare(a: TensorType, b: TensorType, *, out: TensorType) -> Call:
         return ufunc(function, out, signals=True)
 
@@ -48,7 +49,7 @@ for _spec, _function in _BINARY.items():
     _register_binary(_spec, _function)
 
 
-@kernels.prepare(specs.EXPM1)
+@kernels.prepare(specs.EXPM1, because="faster")
 def expm1(x: TensorType, *, out: TensorType) -> Call:
     """Exponential less 1."""
     if x.dtype in dt.COMPLEX:
@@ -65,7 +66,7 @@ def _complex_expm1(x: Array) -> Any:
     return result
 
 
-@kernels.prepare(specs.LOG1P)
+@kernels.prepare(specs.LOG1P, because="faster")
 def log1p(x: TensorType, *, out: TensorType) -> Call:
     """Logarithm of 1 + x."""
     if x.dtype in dt.COMPLEX:
@@ -83,7 +84,7 @@ def _complex_log1p(x: Array) -> Any:
     return result
 
 
-@kernels.prepare(specs.RSQRT)
+@kernels.prepare(specs.RSQRT, because="faster")
 def rsqrt(x: TensorType, *, out: TensorType) -> Call:
     """Square root, then its reciprocal in place."""
     one = np.ones((), out.dtype.numpy)
@@ -95,7 +96,7 @@ def rsqrt(x: TensorType, *, out: TensorType) -> Call:
     return elementwise_kernel(work, out)
 
 
-@kernels.prepare(specs.RECIPROCAL)
+@kernels.prepare(specs.RECIPROCAL, because="faster")
 def reciprocal(x: TensorType, *, out: TensorType) -> Call:
     """Divide 1, which NumPy does several at a time, where that is worth another constant."""
     if x.dtype not in dt.FLOATING or out.nbytes < _MANY:

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug.plugin import KernelRefusedError, KernelTable, TensorType, specs
+from tensorplug.plugin import KernelRefusedError, TensorType, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.execution.floating_point import without_warnings
 from tensorplug_cpu.jit.families import matrices
+from tensorplug_cpu.kernel_table import Kernels
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,13 +26,13 @@ if TYPE_CHECKING:
     from tensorplug.plugin import DType
     from tensorplug_cpu.arrays import Array, Call
 
-kernels = KernelTable()
+kernels = Kernels()
 
 _EXACT: Final = 1 << dt.float32.significand  # integers up to this are exact in float32
 _PART: Final = 1 << 20  # elements of the second matrix that are converted at a time
 
 
-@kernels.prepare(specs.QUANTIZED_MAT_MUL)
+@kernels.prepare(specs.QUANTIZED_MAT_MUL, because="faster")
 def quantized_mat_mul(
     a: TensorType,
     b: TensorType,

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tensorplug.algorithms import RANDOM_KEY, box_muller, key_halves
-from tensorplug.plugin import KernelTable, TensorType, specs
+from tensorplug.plugin import TensorType, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.execution.floating_point import without_warnings
 from tensorplug_cpu.jit.families import philox as native_philox
+from tensorplug_cpu.kernel_table import Kernels
 from tensorplug_cpu.kernels.searching import upper_bound
 from tensorplug_cpu.numerics import philox, variates
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from tensorplug_cpu.arrays import Array, Call
 
-kernels = KernelTable()
+kernels = Kernels()
 
 
 def _cachefuls(
@@ -58,12 +59,12 @@ def _drawn(
     return without_warnings(run)
 
 
-@kernels.prepare(specs.RANDOM_BITS)
+@kernels.prepare(specs.RANDOM_BITS, because="faster")
 def random_bits(key: TensorType, *, start: int, out: TensorType) -> Call:
     return _drawn("bits", out, start, 4, lambda words: words)
 
 
-@kernels.prepare(specs.RANDOM_UNIFORM)
+@kernels.prepare(specs.RANDOM_UNIFORM, because="faster")
 def random_uniform(key: TensorType, *, start: int, out: TensorType) -> Call:
     kind = working(out.dtype).type
     if out.dtype is dt.float64:
@@ -80,7 +81,7 @@ def random_uniform(key: TensorType, *, start: int, out: TensorType) -> Call:
     return _drawn("uniform", out, start, 4, lambda words: (words >> dropped).astype(kind) * small)
 
 
-@kernels.prepare(specs.RANDOM_EXPONENTIAL)
+@kernels.prepare(specs.RANDOM_EXPONENTIAL, because="faster")
 def random_exponential(key: TensorType, *, start: int, out: TensorType) -> Call:
     precision = box_muller.precision(out.dtype)
     if precision.dtype is dt.float64:
@@ -96,7 +97,7 @@ def random_exponential(key: TensorType, *, start: int, out: TensorType) -> Call:
     )
 
 
-@kernels.prepare(specs.RANDOM_NORMAL)
+@kernels.prepare(specs.RANDOM_NORMAL, because="faster")
 def random_normal(key: TensorType, *, start: int, out: TensorType) -> Call:
     precision = box_muller.precision(out.dtype)
     if precision.dtype is dt.float64:
@@ -110,7 +111,7 @@ def random_normal(key: TensorType, *, start: int, out: TensorType) -> Call:
     return _drawn("normal", out, start, 4, lambda words: variates.normals(precision, words))
 
 
-@kernels.prepare(specs.RANDOM_INTEGERS)
+@kernels.prepare(specs.RANDOM_INTEGERS, because="faster")
 def random_integers(key: TensorType, span: TensorType, *, start: int, out: TensorType) -> Call:
     shape, size, dtype = out.shape, out.size, out.dtype.numpy
     narrow = out.dtype is dt.uint32
@@ -126,7 +127,7 @@ def random_integers(key: TensorType, span: TensorType, *, start: int, out: Tenso
     return without_warnings(run)
 
 
-@kernels.prepare(specs.MULTINOMIAL)
+@kernels.prepare(specs.MULTINOMIAL, because="faster")
 def multinomial(
     logits: TensorType, *, num_samples: int, seed: int, normalized: bool, out: TensorType
 ) -> Call:

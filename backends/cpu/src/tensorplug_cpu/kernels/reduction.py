@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.plugin import KernelSpec, KernelTable, TensorType, shapes, specs
+from tensorplug.plugin import KernelSpec, TensorType, shapes, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.arrays import accumulating, working
 from tensorplug_cpu.execution.floating_point import kernel, without_warnings
 from tensorplug_cpu.jit.families import factors, positions, reductions
+from tensorplug_cpu.kernel_table import Kernels
 from tensorplug_cpu.summation import groups, summer
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from tensorplug_cpu.arrays import Array, Call
 
-kernels = KernelTable()
+kernels = Kernels()
 
 _add: np.ufunc = np.add  # the general type: NumPy's own is told apart by a literal keepdims
 _multiply: np.ufunc = np.multiply
@@ -43,7 +44,7 @@ def sum(x: TensorType, *, axis: Axes, keep_dims: bool, out: TensorType) -> Call:
     return without_warnings(lambda x: total(x).astype(narrow))
 
 
-@kernels.prepare(specs.MEAN)
+@kernels.prepare(specs.MEAN, because="faster")
 def mean(x: TensorType, *, axis: Axes, keep_dims: bool, out: TensorType) -> Call:
     """Add and divide by the number of terms; without terms that is 0/0, NaN."""
     narrow, work = out.dtype.numpy, working(out.dtype)
@@ -130,14 +131,14 @@ def max(x: TensorType, *, reduction_indices: Axes, keep_dims: bool, out: TensorT
     return _extreme("max", np.maximum, x, reduction_indices, out, keep_dims=keep_dims)
 
 
-@kernels.prepare(specs.MIN)
+@kernels.prepare(specs.MIN, because="faster")
 def min(x: TensorType, *, axis: Axes, keep_dims: bool, out: TensorType) -> Call:
     """Take the smallest; NaN if there is one."""
     return _extreme("min", np.minimum, x, axis, out, keep_dims=keep_dims)
 
 
 def _register_logical(spec: KernelSpec, kind: str, function: np.ufunc) -> None:
-    @kernels.prepare(spec)
+    @kernels.prepare(spec, because="faster")
     def prepare(x: TensorType, *, axis: Axes, keep_dims: bool, out: TensorType) -> Call:
         plain = partial(function.reduce, axis=axis, keepdims=keep_dims)
         if out.size == 1:  # NumPy stops at the first element that decides
@@ -150,7 +151,7 @@ _register_logical(specs.ALL, "min", np.logical_and)
 
 
 def _register_index(spec: KernelSpec, find: Callable[..., Any], *, least: bool) -> None:
-    @kernels.prepare(spec)
+    @kernels.prepare(spec, because="faster")
     def prepare(x: TensorType, *, axis: int, out: TensorType) -> Call:
         if not out.size:
             shape = out.shape

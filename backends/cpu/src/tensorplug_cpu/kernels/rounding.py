@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensorplug.plugin import KernelSpec, KernelTable, TensorType, specs
+from tensorplug.plugin import KernelSpec, TensorType, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.execution.floating_point import kernel, ufunc
 from tensorplug_cpu.execution.outputs import elementwise_kernel
+from tensorplug_cpu.kernel_table import Kernels
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call
 
-kernels = KernelTable()
+kernels = Kernels()
 
 _ROUNDING: dict[KernelSpec, np.ufunc] = {
     specs.CEIL: np.ceil,
@@ -37,7 +38,7 @@ def _complex_sign(x: Array) -> Array:
 
 
 def _register_rounding(spec: KernelSpec, function: np.ufunc) -> None:
-    @kernels.prepare(spec)
+    @kernels.prepare(spec, because="faster")
     def prepare(x: TensorType, *, out: TensorType) -> Call:
         return ufunc(function, out, signals=True) if x.dtype in dt.INEXACT else _itself
 
@@ -46,13 +47,13 @@ for _spec, _function in _ROUNDING.items():
     _register_rounding(_spec, _function)
 
 
-@kernels.prepare(specs.COPY_SIGN)
+@kernels.prepare(specs.COPY_SIGN, because="faster")
 def copysign(a: TensorType, b: TensorType, *, out: TensorType) -> Call:
     """Magnitude of one and sign of the other."""
     return ufunc(np.copysign, out, signals=False)
 
 
-@kernels.prepare(specs.NEXT_AFTER)
+@kernels.prepare(specs.NEXT_AFTER, because="faster")
 def nextafter(a: TensorType, b: TensorType, *, out: TensorType) -> Call:
     """Neighbour; NumPy's of a float16 zero is that zero itself where the other one is wanted."""
     if out.dtype is not dt.float16:
@@ -60,7 +61,7 @@ def nextafter(a: TensorType, b: TensorType, *, out: TensorType) -> Call:
     return kernel(lambda a, b: np.where(np.equal(a, b), b, np.nextafter(a, b)), out)
 
 
-@kernels.prepare(specs.SIGN)
+@kernels.prepare(specs.SIGN, because="faster")
 def sign(x: TensorType, *, out: TensorType) -> Call:
     """-1, 0, 1 or NaN; a complex number over its modulus."""
     if x.dtype in dt.COMPLEX:
@@ -68,7 +69,7 @@ def sign(x: TensorType, *, out: TensorType) -> Call:
     return ufunc(np.sign, out, signals=x.dtype in dt.INEXACT)
 
 
-@kernels.prepare(specs.SIGN_BIT)
+@kernels.prepare(specs.SIGN_BIT, because="faster")
 def signbit(x: TensorType, *, out: TensorType) -> Call:
     """Sign bit of floats; of integers whether they are negative."""
     if x.dtype in dt.FLOATING:
@@ -76,7 +77,7 @@ def signbit(x: TensorType, *, out: TensorType) -> Call:
     return kernel(lambda x: np.less(x, 0), out)
 
 
-@kernels.prepare(specs.CLIP_BY_VALUE)
+@kernels.prepare(specs.CLIP_BY_VALUE, because="faster")
 def clip_by_value(
     x: TensorType, *, clip_value_min: dt.Scalar, clip_value_max: dt.Scalar, out: TensorType
 ) -> Call:

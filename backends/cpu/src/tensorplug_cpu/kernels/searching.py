@@ -7,21 +7,22 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from tensorplug.plugin import KernelTable, TensorType, specs
+from tensorplug.plugin import TensorType, specs
 from tensorplug_cpu.execution.floating_point import kernel, without_warnings
 from tensorplug_cpu.jit.families.positions import searcher
+from tensorplug_cpu.kernel_table import Kernels
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call
 
     Side = Literal["left", "right"]
 
-kernels = KernelTable()
+kernels = Kernels()
 
 _HEAVY = 64  # values per row from which a call per row costs less than searching all in step
 
 
-@kernels.prepare(specs.SEARCH_SORTED)
+@kernels.prepare(specs.SEARCH_SORTED, because="faster")
 def search_sorted(
     sorted_sequence: TensorType, values: TensorType, *, side: Side, out: TensorType
 ) -> Call:
@@ -55,13 +56,13 @@ def _native(sorted_sequence: TensorType, values: TensorType, *, right: bool) -> 
     return without_warnings(lambda x, v: native(x, v).reshape(shape))
 
 
-@kernels.prepare(specs.LOWER_BOUND)
+@kernels.prepare(specs.LOWER_BOUND, because="faster")
 def lower_bound(sorted_sequence: TensorType, values: TensorType, *, out: TensorType) -> Call:
     """Search from the left."""
     return search_sorted(sorted_sequence, values, side="left", out=out)
 
 
-@kernels.prepare(specs.UPPER_BOUND)
+@kernels.prepare(specs.UPPER_BOUND, because="faster")
 def upper_bound(sorted_sequence: TensorType, values: TensorType, *, out: TensorType) -> Call:
     """Search from the right."""
     return search_sorted(sorted_sequence, values, side="right", out=out)

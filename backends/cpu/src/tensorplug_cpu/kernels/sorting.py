@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensorplug.plugin import KernelTable, TensorType, specs
+from tensorplug.plugin import TensorType, specs
 from tensorplug_cpu.execution.floating_point import without_warnings
 from tensorplug_cpu.jit.families import selection
+from tensorplug_cpu.kernel_table import Kernels
 from tensorplug_cpu.numerics.stable_sort import arg_sorted, by_rows, sorted_values
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call
 
-kernels = KernelTable()
+kernels = Kernels()
 
 
 _LONG = 256  # entries from which looking for the few largest is faster than sorting
@@ -93,7 +94,7 @@ def top_k(x: TensorType, *, k: int, out: tuple[TensorType, TensorType]) -> Call:
     return without_warnings(run)
 
 
-@kernels.prepare(specs.SORT)
+@kernels.prepare(specs.SORT, because="faster")
 def sort(x: TensorType, *, axis: int, descending: bool, stable: bool) -> Call:
     """Sort along any axis by moving it to the end."""
 
@@ -104,7 +105,7 @@ def sort(x: TensorType, *, axis: int, descending: bool, stable: bool) -> Call:
     return without_warnings(run)
 
 
-@kernels.prepare(specs.ARG_SORT)
+@kernels.prepare(specs.ARG_SORT, because="faster")
 def arg_sort(x: TensorType, *, axis: int, descending: bool, stable: bool) -> Call:
     """Give the indices instead."""
 
@@ -116,7 +117,7 @@ def arg_sort(x: TensorType, *, axis: int, descending: bool, stable: bool) -> Cal
     return without_warnings(run)
 
 
-@kernels.prepare(specs.ARG_PARTITION)
+@kernels.prepare(specs.ARG_PARTITION, because="faster")
 def arg_partition(x: TensorType, *, axis: int, kth: tuple[int, ...]) -> Call:
     """Order only as much as the positions require."""
 

@@ -6,8 +6,9 @@ from math import prod
 from typing import TYPE_CHECKING, Final
 
 from tensorplug.algorithms import host_functions
-from tensorplug.plugin import KernelTable, TensorType, specs
+from tensorplug.plugin import TensorType, specs
 from tensorplug_cpu.execution.floating_point import without_warnings
+from tensorplug_cpu.kernel_table import Kernels
 from tensorplug_cpu.segments import row_sums
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from tensorplug_cpu.arrays import Array, Call
 
-kernels = KernelTable()
+kernels = Kernels()
 
 # Columns, from and up to which sorted rows are added faster by NumPy's `reduceat` than by what
 # takes them in any order (a million elements, 3 to 1000 rows a segment).
@@ -29,21 +30,21 @@ def _sums(ids: Array, rows: Array, count: int) -> Array:
     return row_sums(ids, rows, count)
 
 
-@kernels.prepare(specs.SPARSE_FILL_EMPTY_ROWS)
+@kernels.prepare(specs.SPARSE_FILL_EMPTY_ROWS, because="faster")
 def sparse_fill_empty_rows(
     indices: TensorType, values: TensorType, dense_shape: TensorType, default_value: TensorType
 ) -> Call:
     return without_warnings(host_functions.sparse.fill_empty_rows)
 
 
-@kernels.prepare(specs.SPARSE_RESHAPE)
+@kernels.prepare(specs.SPARSE_RESHAPE, because="faster")
 def sparse_reshape(
     input_indices: TensorType, input_shape: TensorType, new_shape: TensorType
 ) -> Call:
     return without_warnings(host_functions.sparse.reshape)
 
 
-@kernels.prepare(specs.SPARSE_SEGMENT_SUM)
+@kernels.prepare(specs.SPARSE_SEGMENT_SUM, because="faster")
 def sparse_segment_sum(data: TensorType, indices: TensorType, segment_ids: TensorType) -> Call:
     rows, rest = data.shape[0], data.shape[1:]
     width, dtype = prod(rest), data.dtype.numpy
@@ -57,7 +58,7 @@ def sparse_segment_sum(data: TensorType, indices: TensorType, segment_ids: Tenso
     return without_warnings(run)
 
 
-@kernels.prepare(specs.SPARSE_SEGMENT_MEAN)
+@kernels.prepare(specs.SPARSE_SEGMENT_MEAN, because="faster")
 def sparse_segment_mean(data: TensorType, indices: TensorType, segment_ids: TensorType) -> Call:
     rows, rest = data.shape[0], data.shape[1:]
     width, dtype = prod(rest), data.dtype.numpy

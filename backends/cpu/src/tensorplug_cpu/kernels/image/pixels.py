@@ -7,27 +7,28 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug.algorithms import PIXEL_CHANNELS, PIXEL_OPAQUE, fill_modes, pixel_levels
-from tensorplug.plugin import KernelTable, TensorType, specs
+from tensorplug.plugin import TensorType, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.execution.floating_point import without_warnings
+from tensorplug_cpu.kernel_table import Kernels
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call
 
-kernels = KernelTable()
+kernels = Kernels()
 
 _BLOCK = 1 << 15  # elements that stay in the cache through all steps
 _BY_NUMPY = fill_modes.Arithmetic(np.floor, np.where)
 
 
-@kernels.prepare(specs.FROM_PIXELS)
+@kernels.prepare(specs.FROM_PIXELS, because="faster")
 def from_pixels(pixels: TensorType, *, num_channels: int, out: TensorType) -> Call:
     """Convert to levels and write each channel."""
     return _writer(pixels, num_channels, PIXEL_OPAQUE, out, cut=False)
 
 
-@kernels.prepare(specs.DRAW)
+@kernels.prepare(specs.DRAW, because="faster")
 def draw(image: TensorType, *, options: float, out: TensorType) -> Call:
     """Convert to bytes and write each channel."""
     return _writer(image, 4, int(PIXEL_OPAQUE * options + 0.5), out, cut=True)

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug.algorithms import Taps, bilinear_taps, nearest_pixels
-from tensorplug.plugin import KernelTable, TensorType, specs
+from tensorplug.plugin import TensorType, specs
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.execution.floating_point import without_warnings
 from tensorplug_cpu.jit.families.resizing import blender
+from tensorplug_cpu.kernel_table import Kernels
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,12 +24,12 @@ if TYPE_CHECKING:
 
     Step = Callable[[Array], Array]
 
-kernels = KernelTable()
+kernels = Kernels()
 
 _MANY_TERMS = 16  # of one sum, beyond which they are added by a reduction, in float64
 
 
-@kernels.prepare(specs.RESIZE_BILINEAR)
+@kernels.prepare(specs.RESIZE_BILINEAR, because="faster")
 def resize_bilinear(
     images: TensorType, *, size: tuple[int, int], attributes: dict[str, Any], out: TensorType
 ) -> Call:
@@ -67,7 +68,7 @@ def _blend(taps: Taps, axis: int, after: int, work: np.dtype[Any], size: int) ->
     return run
 
 
-@kernels.prepare(specs.RESIZE_NEAREST_NEIGHBOR)
+@kernels.prepare(specs.RESIZE_NEAREST_NEIGHBOR, because="faster")
 def resize_nearest_neighbor(
     images: TensorType, *, size: tuple[int, int], attributes: dict[str, Any], out: TensorType
 ) -> Call:
@@ -84,7 +85,7 @@ def _pick(shown: Any, axis: int) -> Step:
     return lambda x: x.take(at, axis=axis)
 
 
-@kernels.prepare(specs.RESIZE_BILINEAR_GRAD)
+@kernels.prepare(specs.RESIZE_BILINEAR_GRAD, because="faster")
 def resize_bilinear_grad(
     images: TensorType, dy: TensorType, *, attributes: dict[str, Any], out: TensorType
 ) -> Call:
@@ -101,7 +102,7 @@ def resize_bilinear_grad(
     return lambda _images, dy: run(dy)
 
 
-@kernels.prepare(specs.RESIZE_NEAREST_NEIGHBOR_GRAD)
+@kernels.prepare(specs.RESIZE_NEAREST_NEIGHBOR_GRAD, because="faster")
 def resize_nearest_neighbor_grad(
     images: TensorType, dy: TensorType, *, attributes: dict[str, Any], out: TensorType
 ) -> Call:

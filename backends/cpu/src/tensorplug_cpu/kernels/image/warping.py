@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tensorplug.algorithms import fill_modes, rotation_sources
-from tensorplug.plugin import KernelTable, Scalar, TensorType, specs
+from tensorplug.plugin import Scalar, TensorType, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.execution.floating_point import without_warnings
 from tensorplug_cpu.jit.families.warping import warper
+from tensorplug_cpu.kernel_table import Kernels
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,18 +21,18 @@ if TYPE_CHECKING:
 
     Reader = Callable[[Array, Array, Array], Array]
 
-kernels = KernelTable()
+kernels = Kernels()
 
 _BY_NUMPY = fill_modes.Arithmetic(np.floor, np.where)
 
 
-@kernels.prepare(specs.FLIP_LEFT_RIGHT)
+@kernels.prepare(specs.FLIP_LEFT_RIGHT, because="faster")
 def flip_left_right(image: TensorType) -> Call:
     """View the columns backwards."""
     return lambda image: image[:, :, ::-1]
 
 
-@kernels.prepare(specs.ROTATE_WITH_OFFSET)
+@kernels.prepare(specs.ROTATE_WITH_OFFSET, because="faster")
 def rotate_with_offset(
     image: TensorType,
     *,
@@ -58,7 +59,7 @@ def rotate_with_offset(
     return without_warnings(run)
 
 
-@kernels.prepare(specs.TRANSFORM)
+@kernels.prepare(specs.TRANSFORM, because="faster")
 def transform(
     image: TensorType,
     transforms: TensorType,

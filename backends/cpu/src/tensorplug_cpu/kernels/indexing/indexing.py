@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug.algorithms import scatter_depth
-from tensorplug.plugin import KernelTable, OutOfRangeError, Scalar, Shape, TensorType, specs
+from tensorplug.plugin import OutOfRangeError, Scalar, Shape, TensorType, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.arrays import element
 from tensorplug_cpu.execution.floating_point import without_warnings
 from tensorplug_cpu.jit.families.gathers import gatherer
+from tensorplug_cpu.kernel_table import Kernels
 from tensorplug_cpu.segments import row_sums
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from tensorplug_cpu.arrays import Array, Call
 
-kernels = KernelTable()
+kernels = Kernels()
 
 
 def _positions(indices: Array, length: int, axis: int) -> Array:
@@ -143,7 +144,7 @@ def _native_or(
     return take
 
 
-@kernels.prepare(specs.GATHER_ND)
+@kernels.prepare(specs.GATHER_ND, because="faster")
 def gather_nd(params: TensorType, indices: TensorType, *, out: TensorType) -> Call:
     """Take rows of the axes that the indices name, merged into one."""
     depth, shape = indices.shape[-1], out.shape
@@ -213,7 +214,7 @@ def scatter_nd(indices: TensorType, updates: TensorType, *, shape: Shape, out: T
     return without_warnings(run)
 
 
-@kernels.prepare(specs.TENSOR_SCATTER_UPDATE)
+@kernels.prepare(specs.TENSOR_SCATTER_UPDATE, because="faster")
 def tensor_scatter_update(
     tensor: TensorType, indices: TensorType, updates: TensorType, *, out: TensorType
 ) -> Call:
@@ -234,7 +235,7 @@ def tensor_scatter_update(
     return without_warnings(run)
 
 
-@kernels.prepare(specs.SPARSE_TO_DENSE)
+@kernels.prepare(specs.SPARSE_TO_DENSE, because="faster")
 def sparse_to_dense(
     sparse_indices: TensorType,
     sparse_values: TensorType,
@@ -259,7 +260,7 @@ def sparse_to_dense(
     return without_warnings(run)
 
 
-@kernels.prepare(specs.ONE_HOT)
+@kernels.prepare(specs.ONE_HOT, because="faster")
 def one_hot(
     indices: TensorType, *, depth: int, on_value: Scalar, off_value: Scalar, out: TensorType
 ) -> Call:

@@ -8,21 +8,22 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tensorplug.algorithms import scatter_depth
-from tensorplug.plugin import KernelTable, TensorType, specs
+from tensorplug.plugin import TensorType, specs
 from tensorplug_cpu.arrays import UNROUNDED
 from tensorplug_cpu.execution.floating_point import without_warnings
+from tensorplug_cpu.kernel_table import Kernels
 from tensorplug_cpu.kernels.indexing.indexing import flatten_indices
 from tensorplug_cpu.segments import row_sums
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call
 
-kernels = KernelTable()
+kernels = Kernels()
 
 _FOLDS: Final = {"multiply": np.multiply, "max": np.maximum, "min": np.minimum}
 
 
-@kernels.prepare(specs.TENSOR_SCATTER_REDUCE, dtypes=UNROUNDED)
+@kernels.prepare(specs.TENSOR_SCATTER_REDUCE, because="faster", dtypes=UNROUNDED)
 def tensor_scatter_reduce(
     tensor: TensorType,
     indices: TensorType,

@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug.algorithms import selection
-from tensorplug.plugin import KernelTable, TensorType, specs
+from tensorplug.plugin import TensorType, specs
 from tensorplug_cpu.execution.floating_point import without_warnings
+from tensorplug_cpu.kernel_table import Kernels
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call
 
-kernels = KernelTable()
+kernels = Kernels()
 
 
-@kernels.prepare(specs.STRIDED_SLICE_UPDATE)
+@kernels.prepare(specs.STRIDED_SLICE_UPDATE, because="faster")
 def strided_slice_update(
     tensor: TensorType, value: TensorType, *, attributes: dict[str, Any]
 ) -> Call:

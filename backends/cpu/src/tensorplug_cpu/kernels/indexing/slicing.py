@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug.algorithms import selection
-from tensorplug.plugin import KernelTable, Shape, TensorType, specs
+from tensorplug.plugin import Shape, TensorType, specs
 from tensorplug_cpu.execution.floating_point import without_warnings
+from tensorplug_cpu.kernel_table import Kernels
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call
 
-kernels = KernelTable()
+kernels = Kernels()
 
 
-@kernels.prepare(specs.UNPACK)
+@kernels.prepare(specs.UNPACK, because="faster")
 def unpack(value: TensorType, *, axis: int) -> Call:
     """View of each place along the axis."""
     lead = (slice(None),) * axis
@@ -24,7 +25,7 @@ def unpack(value: TensorType, *, axis: int) -> Call:
     return lambda x: [x[key] for key in keys]
 
 
-@kernels.prepare(specs.SPLIT_V)
+@kernels.prepare(specs.SPLIT_V, because="faster")
 def split(x: TensorType, *, num_or_size_splits: tuple[int, ...], axis: int) -> Call:
     """View of each part."""
     lead = (slice(None),) * axis
@@ -36,7 +37,7 @@ def split(x: TensorType, *, num_or_size_splits: tuple[int, ...], axis: int) -> C
     return lambda x: [x[key] for key in keys]
 
 
-@kernels.prepare(specs.STRIDED_SLICE)
+@kernels.prepare(specs.STRIDED_SLICE, because="faster")
 def strided_slice(x: TensorType, *, attributes: dict[str, Any]) -> Call:
     """View with other strides, and with axes added or removed."""
     taken = selection(x.shape, attributes)
@@ -47,7 +48,7 @@ def strided_slice(x: TensorType, *, attributes: dict[str, Any]) -> Call:
     return lambda x: x[key].reshape(shape)
 
 
-@kernels.prepare(specs.STRIDED_SLICE_GRAD)
+@kernels.prepare(specs.STRIDED_SLICE_GRAD, because="faster")
 def strided_slice_grad(dy: TensorType, *, shape: Shape, attributes: dict[str, Any]) -> Call:
     """Write into zeros."""
     taken = selection(shape, attributes)

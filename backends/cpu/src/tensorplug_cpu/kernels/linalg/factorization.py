@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from tensorplug.algorithms import host_functions
-from tensorplug.plugin import KernelTable, specs
+from tensorplug.plugin import specs
 from tensorplug_cpu.arrays import UNROUNDED
+from tensorplug_cpu.kernel_table import Kernels
 
-kernels = KernelTable()
+kernels = Kernels()
 
-kernels.register(specs.CHOLESKY, dtypes=UNROUNDED)(host_functions.linalg.cholesky)
-kernels.register(specs.MATRIX_INVERSE, dtypes=UNROUNDED)(host_functions.linalg.matrix_inverse)
-kernels.register(specs.MATRIX_SOLVE, dtypes=UNROUNDED)(host_functions.linalg.matrix_solve)
-kernels.register(specs.MATRIX_DETERMINANT, dtypes=UNROUNDED)(
-    host_functions.linalg.matrix_determinant
-)
-kernels.register(specs.LOG_MATRIX_DETERMINANT, dtypes=UNROUNDED)(
-    host_functions.linalg.log_matrix_determinant
-)
-kernels.register(specs.PSEUDO_INVERSE, dtypes=UNROUNDED)(host_functions.linalg.pseudo_inverse)
-kernels.register(specs.QR, dtypes=UNROUNDED)(host_functions.linalg.qr)
-kernels.register(specs.SVD, dtypes=UNROUNDED)(host_functions.linalg.svd)
-kernels.register(specs.SELF_ADJOINT_EIG, dtypes=UNROUNDED)(host_functions.linalg.self_adjoint_eig)
-kernels.register(specs.EIG, dtypes=UNROUNDED)(host_functions.linalg.eig)
+_FUNCTIONS = {
+    specs.CHOLESKY: host_functions.linalg.cholesky,
+    specs.EIG: host_functions.linalg.eig,
+    specs.LOG_MATRIX_DETERMINANT: host_functions.linalg.log_matrix_determinant,
+    specs.MATRIX_DETERMINANT: host_functions.linalg.matrix_determinant,
+    specs.MATRIX_INVERSE: host_functions.linalg.matrix_inverse,
+    specs.MATRIX_SOLVE: host_functions.linalg.matrix_solve,
+    specs.PSEUDO_INVERSE: host_functions.linalg.pseudo_inverse,
+    specs.QR: host_functions.linalg.qr,
+    specs.SELF_ADJOINT_EIG: host_functions.linalg.self_adjoint_eig,
+    specs.SVD: host_functions.linalg.svd,
+}
+
+for _spec, _function in _FUNCTIONS.items():
+    kernels.register(_spec, because="faster", dtypes=UNROUNDED)(_function)

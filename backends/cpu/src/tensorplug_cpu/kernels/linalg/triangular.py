@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from tensorplug.algorithms import host_functions
-from tensorplug.plugin import KernelTable, specs
+from tensorplug.plugin import specs
 from tensorplug_cpu.arrays import UNROUNDED
+from tensorplug_cpu.kernel_table import Kernels
 
-kernels = KernelTable()
+kernels = Kernels()
 
-kernels.register(specs.MATRIX_TRIANGULAR_SOLVE, dtypes=UNROUNDED)(
+kernels.register(specs.MATRIX_TRIANGULAR_SOLVE, because="faster", dtypes=UNROUNDED)(
     host_functions.linalg.matrix_triangular_solve
 )

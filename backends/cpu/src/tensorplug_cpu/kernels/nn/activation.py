@@ -7,26 +7,27 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tensorplug.algorithms import SELU_ALPHA, SELU_SCALE
-from tensorplug.plugin import KernelTable, TensorType, specs
+from tensorplug.plugin import TensorType, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.arrays import element, working
 from tensorplug_cpu.execution.floating_point import kernel, without_warnings
 from tensorplug_cpu.execution.outputs import elementwise_kernel, output_allocator
 from tensorplug_cpu.execution.rowwise import RowSums, by_blocks
+from tensorplug_cpu.kernel_table import Kernels
 from tensorplug_cpu.memory.pool import allocator
 from tensorplug_cpu.summation import summer, summer_in_float64
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call
 
-kernels = KernelTable()
+kernels = Kernels()
 
 _SHORT_ROW: Final = 256  # elements up to which a row is too short for loops of its own
 _MANY: Final = 1 << 13  # elements from which rows are taken in blocks
 _CLOSE: Final = 8  # the range of scores that may be shifted by the same number
 
 
-@kernels.prepare(specs.RELU)
+@kernels.prepare(specs.RELU, because="faster")
 def relu(x: TensorType, *, out: TensorType) -> Call:
     """Cut off below 0; NaN stays."""
     if x.dtype in dt.UNSIGNED:
@@ -35,7 +36,7 @@ def relu(x: TensorType, *, out: TensorType) -> Call:
     return _bounded(out, element(top, out.dtype))
 
 
-@kernels.prepare(specs.RELU6)
+@kernels.prepare(specs.RELU6, because="faster")
 def relu6(x: TensorType, *, out: TensorType) -> Call:
     """Cut off below 0 and above 6; NaN stays."""
     return _bounded(out, element(6, out.dtype))
@@ -93,19 +94,19 @@ def _exponential(out: TensorType, scale: float, scale_below: float) -> Call:
     return without_warnings(run)
 
 
-@kernels.prepare(specs.ELU)
+@kernels.prepare(specs.ELU, because="faster")
 def elu(x: TensorType, *, out: TensorType) -> Call:
     """Add ``x`` cut off below 0 and ``e**x - 1`` of ``x`` cut off above."""
     return _exponential(out, 1, 1)
 
 
-@kernels.prepare(specs.SELU)
+@kernels.prepare(specs.SELU, because="faster")
 def selu(x: TensorType, *, out: TensorType) -> Call:
     """Scale what ELU adds."""
     return _exponential(out, SELU_SCALE, SELU_SCALE * SELU_ALPHA)
 
 
-@kernels.prepare(specs.ELU_GRAD)
+@kernels.prepare(specs.ELU_GRAD, because="faster")
 def elu_grad(dy: TensorType, y: TensorType, *, out: TensorType) -> Call:
     """Multiply by ``y + 1``, the power itself, where ``y`` is below 0."""
     zero, one = element(0, out.dtype), element(1, out.dtype)
@@ -118,7 +119,7 @@ def elu_grad(dy: TensorType, y: TensorType, *, out: TensorType) -> Call:
     return without_warnings(run)
 
 
-@kernels.prepare(specs.LEAKY_RELU)
+@kernels.prepare(specs.LEAKY_RELU, because="faster")
 def leaky_relu(x: TensorType, *, alpha: float, out: TensorType) -> Call:
     """Take the larger of ``x`` and ``alpha * x``, if alpha allows that."""
     slope = element(alpha, out.dtype)
@@ -132,13 +133,13 @@ def leaky_relu(x: TensorType, *, alpha: float, out: TensorType) -> Call:
     return kernel(lambda x: np.where(x < 0, x * slope, x), out)
 
 
-@kernels.prepare(specs.PRELU)
+@kernels.prepare(specs.PRELU, because="faster")
 def prelu(x: TensorType, alpha: TensorType, *, out: TensorType) -> Call:
     """Multiply by ``alpha`` below 0."""
     return kernel(lambda x, alpha: np.where(x < 0, x * alpha, x), out)
 
 
-@kernels.prepare(specs.SOFTPLUS)
+@kernels.prepare(specs.SOFTPLUS, because="faster")
 def softplus(x: TensorType, *, out: TensorType) -> Call:
     """Add ``max(x, 0)`` and ``log(1 + e**-|x|)``.
 
@@ -165,7 +166,7 @@ def softplus(x: TensorType, *, out: TensorType) -> Call:
     return without_warnings(run)
 
 
-@kernels.prepare(specs.STEP)
+@kernels.prepare(specs.STEP, because="faster")
 def step(x: TensorType, *, alpha: float, out: TensorType) -> Call:
     """Make the two levels from the bits of a comparison; NaN stays."""
     whole = np.dtype(f"u{out.dtype.itemsize}")
@@ -183,7 +184,7 @@ def step(x: TensorType, *, alpha: float, out: TensorType) -> Call:
     return without_warnings(run)
 
 
-@kernels.prepare(specs.SIGMOID)
+@kernels.prepare(specs.SIGMOID, because="faster")
 def sigmoid(x: TensorType, *, out: TensorType) -> Call:
     """Compute from ``e**-|x|``, which neither overflows nor loses small results."""
     if out.dtype not in dt.FLOATING:
@@ -209,7 +210,7 @@ def _complex_sigmoid(x: Array) -> Any:
     return np.where(below, small, 1) / (1 + small)
 
 
-@kernels.prepare(specs.SIGMOID_GRAD)
+@kernels.prepare(specs.SIGMOID_GRAD, because="faster")
 def sigmoid_grad(dy: TensorType, x: TensorType, *, out: TensorType) -> Call:
     """Divide ``e**-|x|`` twice by what the sigmoid divides once by."""
     dtype = working(out.dtype)
@@ -239,7 +240,7 @@ def _shifting(axis: int, dtype: np.dtype[Any], out: TensorType) -> Call:
     return run
 
 
-@kernels.prepare(specs.SOFTMAX)
+@kernels.prepare(specs.SOFTMAX, because="faster")
 def softmax(logits: TensorType, *, dim: int, out: TensorType) -> Call:
     """Divide ``e**(x - max)`` by its sum."""
     if not out.size:
@@ -289,7 +290,7 @@ def _softmax_of_rows(out: TensorType, dtype: np.dtype[Any]) -> Call:
     return without_warnings(run)
 
 
-@kernels.prepare(specs.LOG_SOFTMAX)
+@kernels.prepare(specs.LOG_SOFTMAX, because="faster")
 def log_softmax(logits: TensorType, *, axis: int, out: TensorType) -> Call:
     """Subtract the logarithm of the sum of ``e**(x - max)`` from ``x - max``.
 

@@ -11,11 +11,11 @@ from tensorplug.algorithms import (
     ConvolutionFamily,
     convolution_windows,
 )
-from tensorplug.plugin import KernelTable, Shape, TensorType, Windows
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.constants import Bindable
 from tensorplug_cpu.execution.floating_point import without_warnings
 from tensorplug_cpu.jit.families import convolution as native_convolution
+from tensorplug_cpu.kernel_table import Kernels
 from tensorplug_cpu.windows import correlation
 from tensorplug_cpu.windows.sliding import layout
 
@@ -24,9 +24,10 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+    from tensorplug.plugin import Shape, TensorType, Windows
     from tensorplug_cpu.arrays import Array, Call
 
-kernels = KernelTable()
+kernels = Kernels()
 
 Attributes = dict[str, Any]
 
@@ -76,12 +77,10 @@ class Native(Protocol):
         """Return ``correlate_filter``."""
 
 
-def enter(
-    kernels: KernelTable, family: ConvolutionFamily, products: Products, native: Native
-) -> None:
+def enter(kernels: Kernels, family: ConvolutionFamily, products: Products, native: Native) -> None:
     """Register the three kernels of ``family``; float16 works in float32 and is rounded once."""
 
-    @kernels.prepare(family.forward)
+    @kernels.prepare(family.forward, because="faster")
     def forward(
         x: TensorType,
         filter: TensorType,
@@ -115,7 +114,7 @@ def enter(
 
         return Bindable(without_warnings(run), bound)
 
-    @kernels.prepare(family.backprop_input)
+    @kernels.prepare(family.backprop_input, because="faster")
     def backprop_input(
         dy: TensorType,
         filter: TensorType,
@@ -138,7 +137,7 @@ def enter(
 
         return without_warnings(run)
 
-    @kernels.prepare(family.backprop_filter)
+    @kernels.prepare(family.backprop_filter, because="faster")
     def backprop_filter(
         x: TensorType,
         dy: TensorType,

@@ -6,16 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.plugin import KernelTable, OutOfRangeError, TensorType, specs
+from tensorplug.plugin import OutOfRangeError, TensorType, specs
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.execution.floating_point import kernel, without_warnings
 from tensorplug_cpu.execution.outputs import output_allocator
 from tensorplug_cpu.execution.rowwise import RowSums, by_blocks
+from tensorplug_cpu.kernel_table import Kernels
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call
 
-kernels = KernelTable()
+kernels = Kernels()
 
 
 def _shifted(logits: Array, dtype: np.dtype[Any]) -> Array:
@@ -23,7 +24,7 @@ def _shifted(logits: Array, dtype: np.dtype[Any]) -> Array:
     return np.asarray(np.subtract(wide, np.maximum.reduce(wide, axis=-1, keepdims=True)))
 
 
-@kernels.prepare(specs.SOFTMAX_CROSS_ENTROPY)
+@kernels.prepare(specs.SOFTMAX_CROSS_ENTROPY, because="faster")
 def cross_entropy(labels: TensorType, logits: TensorType, *, out: TensorType) -> Call:
     """Weight what each score lacks to the logarithm of the sum of all powers.
 
@@ -45,7 +46,7 @@ def cross_entropy(labels: TensorType, logits: TensorType, *, out: TensorType) ->
     return kernel(run, out)
 
 
-@kernels.prepare(specs.SOFTMAX_CROSS_ENTROPY_GRAD)
+@kernels.prepare(specs.SOFTMAX_CROSS_ENTROPY_GRAD, because="faster")
 def cross_entropy_grad(
     dy: TensorType, labels: TensorType, logits: TensorType, *, out: TensorType
 ) -> Call:
@@ -84,7 +85,7 @@ def _as_positions(labels: Array, classes: int) -> Array:
     return flat.astype(np.intp, copy=False)
 
 
-@kernels.prepare(specs.SPARSE_SOFTMAX_CROSS_ENTROPY)
+@kernels.prepare(specs.SPARSE_SOFTMAX_CROSS_ENTROPY, because="faster")
 def sparse_cross_entropy(labels: TensorType, logits: TensorType, *, out: TensorType) -> Call:
     """Subtract the label's score from the logarithm of the sum of all powers.
 
@@ -112,7 +113,7 @@ def sparse_cross_entropy(labels: TensorType, logits: TensorType, *, out: TensorT
     return without_warnings(run)
 
 
-@kernels.prepare(specs.SPARSE_SOFTMAX_CROSS_ENTROPY_GRAD)
+@kernels.prepare(specs.SPARSE_SOFTMAX_CROSS_ENTROPY_GRAD, because="faster")
 def sparse_cross_entropy_grad(
     dy: TensorType, labels: TensorType, logits: TensorType, *, out: TensorType
 ) -> Call:
@@ -141,7 +142,7 @@ def sparse_cross_entropy_grad(
     return without_warnings(run)
 
 
-@kernels.prepare(specs.SOFTMAX_GRAD)
+@kernels.prepare(specs.SOFTMAX_GRAD, because="faster")
 def softmax_grad(dy: TensorType, y: TensorType, *, dim: int, out: TensorType) -> Call:
     """Subtract from dy its mean under the distribution y; multiply by y."""
     dtype = working(out.dtype)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from tensorplug.algorithms import CONVOLUTION_DEPTHWISE
-from tensorplug.plugin import KernelTable
 from tensorplug_cpu import depthwise
 from tensorplug_cpu.jit.families import depthwise as native
+from tensorplug_cpu.kernel_table import Kernels
 from tensorplug_cpu.kernels.nn.convolution import enter
 
-kernels = KernelTable()
+kernels = Kernels()
 enter(kernels, CONVOLUTION_DEPTHWISE, depthwise, native)

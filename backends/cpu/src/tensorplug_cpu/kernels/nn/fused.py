@@ -13,7 +13,6 @@ from tensorplug.plugin import (
     GroupInput,
     GroupOutput,
     KernelSpec,
-    KernelTable,
     TensorType,
     expressions,
     specs,
@@ -30,6 +29,7 @@ from tensorplug_cpu.jit.families import convolution as native_convolution
 from tensorplug_cpu.jit.families import depthwise as native_depthwise
 from tensorplug_cpu.jit.groups.kernels import compile_group
 from tensorplug_cpu.jit.loops.calls import dense
+from tensorplug_cpu.kernel_table import Kernels
 from tensorplug_cpu.kernels.matrix_products import find_product
 from tensorplug_cpu.windows import correlation
 from tensorplug_cpu.windows.sliding import layout
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from tensorplug_cpu.kernels.nn.convolution import Forward, Native, Products
 
 
-kernels = KernelTable()
+kernels = Kernels()
 
 _COMPILED = (dt.float32, dt.float64)
 
@@ -261,7 +261,7 @@ def _numbers(
 def _convolution(spec: KernelSpec, products: Products, native: Native) -> None:
     """Register a fused convolution; float16 works in float32 and is rounded once."""
 
-    @kernels.prepare(spec)
+    @kernels.prepare(spec, because="faster")
     def run_convolution(
         x: TensorType,
         filter: TensorType,
@@ -305,7 +305,7 @@ _convolution(specs.FUSED_CONV2D, correlation, native_convolution)
 _convolution(specs.FUSED_DEPTHWISE_CONV2D, depthwise, native_depthwise)
 
 
-@kernels.prepare(specs.FUSED_MAT_MUL)
+@kernels.prepare(specs.FUSED_MAT_MUL, because="faster")
 def fused_mat_mul(
     a: TensorType,
     b: TensorType,

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tensorplug.algorithms import GELU_CUBIC, GELU_REACH, error_function
-from tensorplug.plugin import KernelTable, TensorType, specs
+from tensorplug.plugin import TensorType, specs
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.execution import parallel
 from tensorplug_cpu.execution.floating_point import without_warnings
 from tensorplug_cpu.execution.outputs import output_allocator
+from tensorplug_cpu.kernel_table import Kernels
 from tensorplug_cpu.numerics.special_functions import erfc_double
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     Factor = Callable[[list[Array], Array], Array]
     Finish = Callable[[Array, list[Array], Array, Array], None]
 
-kernels = KernelTable()
+kernels = Kernels()
 
 _BLOCK: Final = 1 << 16  # numbers: few calls of NumPy, and what is made stays in a cache
 _SHARED: Final = 1 << 21  # elements from which threads, which wait for one another, help
@@ -190,7 +191,7 @@ def _multiply_dy(result: Array, rooms: list[Array], x: Array, dy: Array) -> None
     np.multiply(slope, dy, out=result, casting="same_kind")
 
 
-@kernels.prepare(specs.GELU)
+@kernels.prepare(specs.GELU, because="faster")
 def gelu(x: TensorType, *, approximate: bool, out: TensorType) -> Call:
     """Multiply by the distribution function."""
     factor = _DISTRIBUTIONS[approximate][working(out.dtype).type]
@@ -198,7 +199,7 @@ def gelu(x: TensorType, *, approximate: bool, out: TensorType) -> Call:
     return lambda x: run(x, x)
 
 
-@kernels.prepare(specs.GELU_GRAD)
+@kernels.prepare(specs.GELU_GRAD, because="faster")
 def gelu_grad(dy: TensorType, x: TensorType, *, approximate: bool, out: TensorType) -> Call:
     """Multiply dy by the slope."""
     factor = _SLOPES[approximate][working(out.dtype).type]

@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.plugin import KernelTable, TensorType, specs
+from tensorplug.plugin import TensorType, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.execution.floating_point import without_warnings
 from tensorplug_cpu.execution.outputs import output_allocator
 from tensorplug_cpu.execution.rowwise import RowSums, by_blocks
+from tensorplug_cpu.kernel_table import Kernels
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call
 
-kernels = KernelTable()
+kernels = Kernels()
 
 
 class _Rows:
@@ -59,7 +60,7 @@ def _centred(rows: Array, epsilon: Any, room: Array, along: RowSums) -> Array:
     return np.asarray(np.divide(1, variance, out=variance))
 
 
-@kernels.prepare(specs.LAYER_NORM)
+@kernels.prepare(specs.LAYER_NORM, because="faster")
 def layer_norm(
     x: TensorType,
     scale: TensorType | None,
@@ -118,7 +119,7 @@ def _affine(rows: _Rows, epsilon: float, out: TensorType) -> Call:
     return run
 
 
-@kernels.prepare(specs.LAYER_NORM_GRAD)
+@kernels.prepare(specs.LAYER_NORM_GRAD, because="faster")
 def layer_norm_grad(
     dy: TensorType, x: TensorType, *, axis: tuple[int, ...], epsilon: float, out: TensorType
 ) -> Call:

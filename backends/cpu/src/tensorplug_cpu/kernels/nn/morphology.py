@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug.algorithms import dilation_windows
-from tensorplug.plugin import DType, KernelTable, TensorType, specs
+from tensorplug.plugin import DType, TensorType, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.execution.floating_point import without_warnings
+from tensorplug_cpu.kernel_table import Kernels
 from tensorplug_cpu.summation import summer
 from tensorplug_cpu.windows.sliding import inside
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call
     from tensorplug_cpu.windows.sliding import Step
 
-kernels = KernelTable()
+kernels = Kernels()
 
 Attributes = dict[str, Any]
 
@@ -30,7 +31,7 @@ def _lowest(dtype: DType) -> Any:
     return -np.inf if dtype in dt.FLOATING else dtype.min
 
 
-@kernels.prepare(specs.DILATION2D)
+@kernels.prepare(specs.DILATION2D, because="faster")
 def dilation2d(
     x: TensorType, filter: TensorType, *, attributes: Attributes, out: TensorType
 ) -> Call:
@@ -76,7 +77,7 @@ def _passed(dy: Array, wins: Array) -> Array:
     return np.asarray(np.multiply(dy.view(f"i{dy.itemsize}"), wins)).view(dy.dtype)
 
 
-@kernels.prepare(specs.DILATION2D_BACKPROP_INPUT)
+@kernels.prepare(specs.DILATION2D_BACKPROP_INPUT, because="faster")
 def backprop_input(
     x: TensorType, filter: TensorType, dy: TensorType, *, attributes: Attributes
 ) -> Call:
@@ -94,7 +95,7 @@ def backprop_input(
     return without_warnings(run)
 
 
-@kernels.prepare(specs.DILATION2D_BACKPROP_FILTER)
+@kernels.prepare(specs.DILATION2D_BACKPROP_FILTER, because="faster")
 def backprop_filter(
     x: TensorType, filter: TensorType, dy: TensorType, *, attributes: Attributes
 ) -> Call:

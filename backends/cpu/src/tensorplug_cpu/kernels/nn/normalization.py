@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.plugin import KernelTable, TensorType, specs
+from tensorplug.plugin import TensorType, specs
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.execution.floating_point import kernel, without_warnings
+from tensorplug_cpu.kernel_table import Kernels
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tensorplug_cpu.arrays import Array, Call
 
-kernels = KernelTable()
+kernels = Kernels()
 
 _ROW = 512  # elements of a row, so that NumPy does not spend its time on starting rows
 _BLOCK = 1 << 15  # elements that stay in the cache through all steps
@@ -31,7 +32,7 @@ def _per_channel(x: TensorType, *others: TensorType | None) -> bool:
     )
 
 
-@kernels.prepare(specs.FUSED_BATCH_NORM)
+@kernels.prepare(specs.FUSED_BATCH_NORM, because="faster")
 def batch_norm(
     x: TensorType,
     scale: TensorType | None,
@@ -163,7 +164,7 @@ class _Response:
         return total
 
 
-@kernels.prepare(specs.LRN)
+@kernels.prepare(specs.LRN, because="faster")
 def lrn(
     x: TensorType,
     *,
@@ -186,7 +187,7 @@ def lrn(
     return without_warnings(run)
 
 
-@kernels.prepare(specs.LRN_GRAD)
+@kernels.prepare(specs.LRN_GRAD, because="faster")
 def lrn_grad(
     x: TensorType,
     y: TensorType,

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug.algorithms import dilated_pooling_windows, pooling_windows
-from tensorplug.plugin import DType, KernelTable, TensorType, Windows, specs
+from tensorplug.plugin import DType, TensorType, Windows, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.arrays import UNROUNDED, working
 from tensorplug_cpu.execution.floating_point import without_warnings
 from tensorplug_cpu.jit.families.pooling import first_equal, window_values
+from tensorplug_cpu.kernel_table import Kernels
 from tensorplug_cpu.windows.argmax import WindowArgmax
 from tensorplug_cpu.windows.separable import counts, few, images, joined, overlap, reduced, spread
 from tensorplug_cpu.windows.sliding import room
@@ -22,7 +23,7 @@ from tensorplug_cpu.windows.tiles import Tiles, covered, tiled
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call
 
-kernels = KernelTable()
+kernels = Kernels()
 
 Attributes = dict[str, Any]
 
@@ -229,7 +230,7 @@ def _form(attributes: Attributes) -> str:
 
 for _spec in (specs.MAX_POOL, specs.MAX_POOL_3D):
 
-    @kernels.prepare(_spec)
+    @kernels.prepare(_spec, because="faster")
     def max_pool(x: TensorType, *, attributes: Attributes, out: TensorType) -> Call:
         """Take the largest."""
         at = pooling_windows(x.shape, **attributes)
@@ -238,7 +239,7 @@ for _spec in (specs.MAX_POOL, specs.MAX_POOL_3D):
 
 for _spec in (specs.AVG_POOL, specs.AVG_POOL_3D):
 
-    @kernels.prepare(_spec)
+    @kernels.prepare(_spec, because="faster")
     def avg_pool(x: TensorType, *, attributes: Attributes, out: TensorType) -> Call:
         """Take the average."""
         at = pooling_windows(x.shape, **attributes)
@@ -247,7 +248,7 @@ for _spec in (specs.AVG_POOL, specs.AVG_POOL_3D):
 
 for _spec in (specs.AVG_POOL_GRAD, specs.AVG_POOL_3D_GRAD):
 
-    @kernels.prepare(_spec)
+    @kernels.prepare(_spec, because="faster")
     def avg_pool_grad(
         dy: TensorType, input: TensorType, *, attributes: Attributes, out: TensorType
     ) -> Call:
@@ -258,7 +259,7 @@ for _spec in (specs.AVG_POOL_GRAD, specs.AVG_POOL_3D_GRAD):
 
 for _spec in (specs.MAX_POOL_GRAD, specs.MAX_POOL_3D_GRAD):
 
-    @kernels.prepare(_spec, dtypes=UNROUNDED)
+    @kernels.prepare(_spec, because="faster", dtypes=UNROUNDED)
     def max_pool_grad(
         dy: TensorType,
         input: TensorType,
@@ -274,7 +275,7 @@ for _spec in (specs.MAX_POOL_GRAD, specs.MAX_POOL_3D_GRAD):
         return _to_largest(_Pooling(input, out, at, form, rows=rows), rows=rows)
 
 
-@kernels.prepare(specs.POOL)
+@kernels.prepare(specs.POOL, because="faster")
 def pool(input: TensorType, *, pooling_type: str, attributes: Attributes, out: TensorType) -> Call:
     """Take the largest or the average."""
     at = dilated_pooling_windows(input.shape, **attributes)
@@ -282,7 +283,7 @@ def pool(input: TensorType, *, pooling_type: str, attributes: Attributes, out: T
     return _largest(pooling) if pooling_type == "max" else _average(pooling)
 
 
-@kernels.prepare(specs.MAX_POOL_WITH_ARGMAX)
+@kernels.prepare(specs.MAX_POOL_WITH_ARGMAX, because="faster")
 def max_pool_with_argmax(
     x: TensorType,
     *,

@@ -14,17 +14,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug.plugin import KernelTable, TensorType, specs
+from tensorplug.plugin import TensorType, specs
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.execution.floating_point import without_warnings
 from tensorplug_cpu.execution.outputs import output_allocator
+from tensorplug_cpu.kernel_table import Kernels
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tensorplug_cpu.arrays import Array, Call
 
-kernels = KernelTable()
+kernels = Kernels()
 
 _BLOCK: Final = 1 << 15  # numbers in the gates of a block
 
@@ -87,7 +88,7 @@ def _sigmoids_first(target: Array, source: Array) -> Array:
     return target
 
 
-@kernels.prepare(specs.LSTM)
+@kernels.prepare(specs.LSTM, because="faster")
 def lstm(
     gates: TensorType,
     recurrent: TensorType,
@@ -135,7 +136,7 @@ def lstm(
     return without_warnings(run)
 
 
-@kernels.prepare(specs.LSTM_GRAD)
+@kernels.prepare(specs.LSTM_GRAD, because="faster")
 def lstm_grad(
     dhidden: TensorType,
     dcell: TensorType,
@@ -207,7 +208,7 @@ def lstm_grad(
     return without_warnings(run)
 
 
-@kernels.prepare(specs.GRU)
+@kernels.prepare(specs.GRU, because="faster")
 def gru(
     gates: TensorType,
     recurrent: TensorType,
@@ -253,7 +254,7 @@ def gru(
     return without_warnings(run)
 
 
-@kernels.prepare(specs.GRU_GRAD)
+@kernels.prepare(specs.GRU_GRAD, because="faster")
 def gru_grad(
     dhidden: TensorType,
     gates: TensorType,

@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tensorplug.algorithms import SILU_REACH
-from tensorplug.plugin import KernelTable, TensorType, specs
+from tensorplug.plugin import TensorType, specs
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.execution.outputs import elementwise_kernel
+from tensorplug_cpu.kernel_table import Kernels
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call
 
-kernels = KernelTable()
+kernels = Kernels()
 
 
-@kernels.prepare(specs.SILU)
+@kernels.prepare(specs.SILU, because="faster")
 def silu(x: TensorType, *, out: TensorType) -> Call:
     """Take ``|x| / (1 + e**|x|)`` from what ReLU gives, which is right on both sides of 0.
 
@@ -45,7 +46,7 @@ def silu(x: TensorType, *, out: TensorType) -> Call:
     return elementwise_kernel(work, out, in_blocks=True)
 
 
-@kernels.prepare(specs.SILU_GRAD)
+@kernels.prepare(specs.SILU_GRAD, because="faster")
 def silu_grad(dy: TensorType, x: TensorType, *, out: TensorType) -> Call:
     """Compute ``s(x) * (1 + x * s(-x))``; s(x) has the power's root as a factor twice below 0."""
     dtype = working(out.dtype)
