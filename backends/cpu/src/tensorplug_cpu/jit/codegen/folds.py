@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 if TYPE_CHECKING:
-    from tensorplug_cpu.jit.codegen.functions import Function, Variable
+    from tensorplug_cpu.jit.codegen.control_flow import Variable
+    from tensorplug_cpu.jit.codegen.functions import Function
 
     Value = Any  # of llvmlite
 

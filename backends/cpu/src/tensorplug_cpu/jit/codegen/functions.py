@@ -1,27 +1,16 @@
-"""Writes loops in LLVM's intermediate representation: the function, its variables, its vectors.
-
-Variables live in the frame; LLVM's passes bring them into registers. So a loop is a ``with``
-block, and what changes in it is a ``Variable``. Integers are of 64 bits, and offsets count
-elements.
-"""
+"""Functions in LLVM's intermediate representation: what they read and write, and their vectors."""
 
 from __future__ import annotations
 
-import ctypes
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from tensorplug_cpu.jit.codegen.compiler import compile_function
+from tensorplug_cpu.jit.codegen.control_flow import ControlFlow, bits_of, bytes_of
 from tensorplug_cpu.jit.codegen.processor import vector_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Sequence
 
-
-Value = Any  # of llvmlite, which has no types; or a Python integer where one of 64 bits is meant
-
-_FLOATS: Final = {"float16": "HalfType", "float32": "FloatType", "float64": "DoubleType"}
-_BITS: Final = {"half": 16, "float": 32, "double": 64}  # by LLVM's name
+    from tensorplug_cpu.jit.codegen.control_flow import Value
 
 
 def lanes(itemsize: int, wanted: int | None = None) -> int:
@@ -32,195 +21,8 @@ def lanes(itemsize: int, wanted: int | None = None) -> int:
     return min(most, max(16 // itemsize, 1 << (wanted - 1).bit_length()))
 
 
-def _bits(element: Any) -> int:
-    return _BITS.get(str(element)) or int(element.width)
-
-
-def _bytes(element: Any) -> int:
-    return _bits(element) // 8
-
-
-class Variable:
-    """A place in the frame of a function."""
-
-    __slots__ = ("_builder", "_place", "_type")
-
-    def __init__(self, builder: Any, place: Value, type_: Any) -> None:
-        self._builder, self._place, self._type = builder, place, type_
-
-    def get(self) -> Value:
-        """Return the value at this point of the program."""
-        return self._builder.load(self._place, typ=self._type)
-
-    def set(self, value: Value) -> None:
-        """Change the value."""
-        self._builder.store(value, self._place)
-
-
-class Function:
-    """A function that returns nothing, while it is written.
-
-    Args:
-        name: of the function and of its module.
-        dtype: of the elements that ``load`` and ``store`` mean unless told otherwise.
-        pointers: the names of parameters, the first ones; they point to memory that is not
-            written through another one, but for "counter", which threads share.
-        integers: the names of those that follow.
-
-    ``f["x"]`` is the parameter ``x``; ``f.builder`` is llvmlite's.
-
-    """
-
-    def __init__(
-        self, name: str, dtype: str, pointers: Sequence[str], integers: Sequence[str]
-    ) -> None:
-        from llvmlite import ir  # an extra
-
-        self._ir = ir
-        self._module = ir.Module(name)
-        self.integer = ir.IntType(64)
-        self.element = self.scalar(dtype)
-        self.itemsize = _bytes(self.element)
-        parameters = [ir.PointerType()] * len(pointers) + [self.integer] * len(integers)
-        self._function = ir.Function(
-            self._module, ir.FunctionType(ir.VoidType(), parameters), name
-        )
-        self._arguments = [ctypes.c_void_p] * len(pointers) + [ctypes.c_int64] * len(integers)
-        for of, parameter in zip(pointers, self._function.args, strict=False):
-            if of != "counter":
-                parameter.add_attribute("noalias")
-        self._parameters = dict(zip((*pointers, *integers), self._function.args, strict=True))
-        self._frame = ir.IRBuilder(self._function.append_basic_block("frame"))
-        self._body = self._function.append_basic_block("body")
-        self.builder = ir.IRBuilder(self._body)
-
-    def __getitem__(self, name: str) -> Value:
-        return self._parameters[name]
-
-    def compiled(self) -> Callable[..., None]:
-        """Return the function for ctypes: addresses and integers go in."""
-        self.builder.ret_void()
-        self._frame.branch(self._body)
-        return compile_function(str(self._module), self._function.name, self._arguments)
-
-    # Types and numbers
-
-    def scalar(self, dtype: str) -> Any:
-        """Return the type of one element; a bool is a byte, as in memory."""
-        if dtype in _FLOATS:
-            return getattr(self._ir, _FLOATS[dtype])()
-        return self._ir.IntType(8 if dtype == "bool" else int(dtype.lstrip("uint")))
-
-    def vector(self, count: int, element: Any = None) -> Any:
-        """Return the type of ``count`` elements side by side; of one element, its own type."""
-        element = self.element if element is None else element
-        return element if count == 1 else self._ir.VectorType(element, count)
-
-    def number(self, value: float, type_: Any = None) -> Value:
-        """Return a constant, everywhere in a vector; of 64 bits unless a type is given."""
-        type_ = self.integer if type_ is None else type_
-        if isinstance(type_, self._ir.VectorType):
-            return self._ir.Constant(type_, [value] * type_.count)
-        return self._ir.Constant(type_, value)
-
-    def _whole(self, value: Value) -> Value:
-        return self.number(value) if isinstance(value, int) else value
-
-    # Integers
-
-    def add(self, *values: Value) -> Value:
-        """Return the sum of integers."""
-        total, *others = map(self._whole, values)
-        for other in others:
-            total = self.builder.add(total, other, flags=["nsw"])
-        return total
-
-    def subtract(self, a: Value, b: Value) -> Value:
-        """Return the difference of integers."""
-        return self.builder.sub(self._whole(a), self._whole(b), flags=["nsw"])
-
-    def multiply(self, a: Value, b: Value) -> Value:
-        """Return the product of integers."""
-        return self.builder.mul(self._whole(a), self._whole(b), flags=["nsw"])
-
-    def less(self, a: Value, b: Value) -> Value:
-        """Return whether the integer ``a`` is less than ``b``."""
-        return self.builder.icmp_signed("<", self._whole(a), self._whole(b))
-
-    def least(self, a: Value, b: Value) -> Value:
-        """Return the lesser of two integers."""
-        a, b = self._whole(a), self._whole(b)
-        return self.builder.select(self.less(a, b), a, b)
-
-    def most(self, a: Value, b: Value) -> Value:
-        """Return the greater of two integers."""
-        a, b = self._whole(a), self._whole(b)
-        return self.builder.select(self.less(a, b), b, a)
-
-    # Steps
-
-    @contextmanager
-    def loop(self, start: Value, stop: Value, step: Value = 1) -> Iterator[Value]:
-        """Run the block for each integer from ``start`` up to ``stop``, in steps."""
-        counter = self.variable(self._whole(start))
-        head, body, after = map(self._function.append_basic_block, ("head", "loop", "after"))
-        self.builder.branch(head)
-        self.builder.position_at_end(head)
-        value = counter.get()
-        self.builder.cbranch(self.less(value, stop), body, after)
-        self.builder.position_at_end(body)
-        yield value
-        counter.set(self.add(value, step))
-        self.builder.branch(head)
-        self.builder.position_at_end(after)
-
-    @contextmanager
-    def repeat(self, condition: Callable[[], Value]) -> Iterator[None]:
-        """Run the block as long as ``condition``, which is written before it, holds."""
-        head, body, after = map(self._function.append_basic_block, ("head", "repeat", "after"))
-        self.builder.branch(head)
-        self.builder.position_at_end(head)
-        self.builder.cbranch(condition(), body, after)
-        self.builder.position_at_end(body)
-        yield
-        self.builder.branch(head)
-        self.builder.position_at_end(after)
-
-    @contextmanager
-    def taken(self, count: Value, grain: Value = 1) -> Iterator[Value]:
-        """Run the block for integers below ``count`` that this thread gets from the counter.
-
-        They are ``grain`` apart. Threads that call the function with the same parameter
-        "counter", which begins with 0, share them among themselves.
-        """
-        number, grain = self.variable(0), self._whole(grain)
-
-        def more() -> Value:
-            one = self.builder.atomic_rmw("add", self["counter"], grain, "monotonic")
-            number.set(one)
-            return self.less(one, count)
-
-        with self.repeat(more):
-            yield number.get()
-
-    @contextmanager
-    def when(self, condition: Value) -> Iterator[None]:
-        """Run the block if ``condition`` holds."""
-        body, after = map(self._function.append_basic_block, ("then", "done"))
-        self.builder.cbranch(condition, body, after)
-        self.builder.position_at_end(body)
-        yield
-        self.builder.branch(after)
-        self.builder.position_at_end(after)
-
-    def variable(self, value: Value) -> Variable:
-        """Return a place in the frame that holds ``value`` now."""
-        value = self._whole(value)
-        result = Variable(self.builder, self._frame.alloca(value.type), value.type)
-        result.set(value)
-        return result
-
-    # Memory and vectors
+class Function(ControlFlow):
+    """A function that reads and writes memory, and computes on vectors; see ``ControlFlow``."""
 
     def array(self, count: int, element: Any = None) -> Value:
         """Return the address of ``count`` elements in the frame, of any value."""
@@ -242,7 +44,7 @@ class Function:
         return self.builder.load(
             self.place(pointer, offset, element),
             typ=self.vector(count, element),
-            align=_bytes(element),
+            align=bytes_of(element),
         )
 
     def whole(self, pointer: Value, offset: Value) -> Value:
@@ -260,7 +62,7 @@ class Function:
         """Write an element, or a vector of them."""
         element = getattr(value.type, "element", value.type)
         place = self.place(pointer, offset, element)
-        self.builder.store(value, place, align=_bytes(element))
+        self.builder.store(value, place, align=bytes_of(element))
 
     def mask(self, first: Value, stop: Value, count: int) -> Value:
         """Return which of ``count`` lanes, the first of which has number ``first``, are < stop."""
@@ -388,12 +190,12 @@ class Function:
         return self._call(f"llvm.fmuladd.{self._suffix(a.type)}", a.type, [a, b, c])
 
     def _align(self, element: Any) -> Value:
-        return self._ir.Constant(self._ir.IntType(32), _bytes(element))
+        return self._ir.Constant(self._ir.IntType(32), bytes_of(element))
 
     def _suffix(self, type_: Any) -> str:
         element = getattr(type_, "element", type_)
         count = f"v{type_.count}" if isinstance(type_, self._ir.VectorType) else ""
-        return f"{count}{'f' if str(element) in _BITS else 'i'}{_bits(element)}"
+        return f"{count}{'i' if hasattr(element, 'width') else 'f'}{bits_of(element)}"
 
     def _call(
         self, name: str, result: Any, values: list[Value], fastmath: Sequence[str] = ()

@@ -15,7 +15,7 @@ import numpy as np
 
 from tensorplug_cpu.execution import parallel
 from tensorplug_cpu.jit.codegen.folds import converts_halves
-from tensorplug_cpu.jit.codegen.functions import Function, Variable
+from tensorplug_cpu.jit.codegen.functions import Function
 from tensorplug_cpu.jit.codegen.settings import is_worthwhile
 from tensorplug_cpu.jit.loops.addresses import address
 from tensorplug_cpu.jit.loops.calls import fold_columns
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tensorplug_cpu.arrays import Array
+    from tensorplug_cpu.jit.codegen.control_flow import Variable
 
     Value = Any  # of llvmlite
     Group = tuple[int, bool]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tensorplug_cpu.arrays import Array
-    from tensorplug_cpu.jit.codegen.functions import Variable
+    from tensorplug_cpu.jit.codegen.control_flow import Variable
 
     Value = Any  # of llvmlite
 

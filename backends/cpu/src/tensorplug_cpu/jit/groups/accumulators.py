@@ -1,19 +1,26 @@
-"""Accumulators of reductions: variables that a loop adds vectors to, and their fold."""
+"""Accumulators of reductions: variables that a loop adds vectors to, and how they are folded."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
+
+import numpy as np
 
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.jit.codegen.expressions import Renderer
 from tensorplug_cpu.jit.codegen.instructions import element_type, vector_type
 
 if TYPE_CHECKING:
-    from tensorplug.plugin import DType, Scalar
+    from collections.abc import Sequence
+
+    from tensorplug.plugin import DType, Scalar, Shape
+    from tensorplug_cpu.arrays import Array
     from tensorplug_cpu.jit.codegen.instructions import Code
     from tensorplug_cpu.jit.groups.evaluation import Evaluator
 
 
+_FOLDS: Final = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
+_LOGICAL: Final = {"max": np.logical_or, "min": np.logical_and}
 DEPTH: Final = 16
 """The number of vectors that are added one after the other; the sums of such blocks are added
 with their rounding errors (``Accumulator.close_block``)."""
@@ -152,3 +159,22 @@ def fold_lanes(code: Code, op: str, dtype: DType, value: str, lanes: int) -> str
             parts = [code.emit(f"extractelement <1 x {one}> {part}, i64 0") for part in parts]
         value = combine(half, op, dtype, *parts)
     return value
+
+
+def fold_partials(
+    partials: Array, op: str, axes: Sequence[int], dtype: DType, shape: Shape
+) -> Array:
+    """Combine partial results along axes, in pairs, and round them to ``dtype``."""
+    function = _FOLDS[op] if dtype is not dt.bool_ else _LOGICAL[op]
+    result = partials
+    with np.errstate(all="ignore"):
+        for axis in axes:
+            result = result.swapaxes(axis, 0)
+            while len(result) > 1:
+                half = len(result) // 2
+                new = function(result[:half], result[half : 2 * half])
+                if len(result) % 2:
+                    function(new[:1], result[-1:], out=new[:1])
+                result = new
+            result = result.swapaxes(0, axis)
+        return result.reshape(shape).astype(dtype.numpy, copy=False)

@@ -20,7 +20,7 @@ from tensorplug_cpu.jit.codegen import settings
 from tensorplug_cpu.jit.codegen.compiler import CompilationError
 from tensorplug_cpu.jit.codegen.lowering import lower
 from tensorplug_cpu.jit.groups import columns, rows
-from tensorplug_cpu.jit.groups.accumulators import accumulated
+from tensorplug_cpu.jit.groups.accumulators import accumulated, fold_partials
 from tensorplug_cpu.jit.groups.evaluation import cost, number_of
 from tensorplug_cpu.jit.groups.layouts import Strided, arguments, collapse, dense_strides
 from tensorplug_cpu.jit.groups.threads import make_launch
@@ -40,8 +40,6 @@ _LONGEST_ROW: Final = 1 << 16  # elements; longer ones do not stay in a core's c
 _FEW_ROWS: Final = 4
 _SHORT_ROW: Final = 1 << 13  # elements; a few longer ones are taken in parts, by all threads
 _KEPT_BYTES: Final = 1 << 18  # of values kept for a row, on the stack of a thread
-_FOLDS: Final = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
-_LOGICAL: Final = {"max": np.logical_or, "min": np.logical_and}
 
 
 def compile_group(group: Group) -> Callable[..., list[Array]] | None:
@@ -259,7 +257,7 @@ class _Plan:
                 [self._inputs + number for number in level],
                 [allocator(shape, accumulated(op, root.dtype).numpy) for op, root in reductions],
                 [
-                    partial(_fold, op=op, axes=axes, dtype=root.dtype, shape=result)
+                    partial(fold_partials, op=op, axes=axes, dtype=root.dtype, shape=result)
                     for op, root in reductions
                 ],
             )
@@ -384,20 +382,3 @@ def _renumber(roots: Sequence[Expression]) -> tuple[list[int], list[Expression]]
     unused = expressions.constant(0, dt.float32)
     values = [new.get(number, unused) for number in range(max(numbers, default=-1) + 1)]
     return numbers, expressions.substitute(roots, values)
-
-
-def _fold(partials: Array, op: str, axes: Sequence[int], dtype: DType, shape: Shape) -> Array:
-    """Combine partial results along axes, in pairs, and round them to ``dtype``."""
-    function = _FOLDS[op] if dtype is not dt.bool_ else _LOGICAL[op]
-    result = partials
-    with np.errstate(all="ignore"):
-        for axis in axes:
-            result = result.swapaxes(axis, 0)
-            while len(result) > 1:
-                half = len(result) // 2
-                new = function(result[:half], result[half : 2 * half])
-                if len(result) % 2:
-                    function(new[:1], result[-1:], out=new[:1])
-                result = new
-            result = result.swapaxes(0, axis)
-        return result.reshape(shape).astype(dtype.numpy, copy=False)

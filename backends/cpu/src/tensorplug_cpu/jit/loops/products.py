@@ -20,7 +20,7 @@ from tensorplug_cpu.jit.codegen.processor import vector_bytes
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tensorplug_cpu.jit.codegen.functions import Variable
+    from tensorplug_cpu.jit.codegen.control_flow import Variable
 
 
 def most_places(vectors: int) -> int:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any, Final
+
 from tensorplug.algorithms import host_functions
 from tensorplug.plugin import specs
 from tensorplug_cpu.arrays import UNROUNDED
 from tensorplug_cpu.kernel_table import Kernels
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tensorplug.plugin import KernelSpec
+
 kernels = Kernels()
 
-_FUNCTIONS = {
+_FUNCTIONS: Final[dict[KernelSpec, Callable[..., Any]]] = {
     specs.CHOLESKY: host_functions.linalg.cholesky,
     specs.EIG: host_functions.linalg.eig,
     specs.LOG_MATRIX_DETERMINANT: host_functions.linalg.log_matrix_determinant,
