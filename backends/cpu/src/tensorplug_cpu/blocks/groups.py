@@ -155,11 +155,11 @@ class _Runner:
         return [results[at] for at in self._order]
 
     def _blocks(
-        self, given: Sequence[Array], partials: Sequence[Array], first: int, end: int
+        self, parameters: Sequence[Array], partials: Sequence[Array], first: int, end: int
     ) -> None:
         """Compute the blocks from ``first`` to ``end``."""
         plan, loops = self._plan, self._loops
-        arrays: list[Any] = [*given, *[None] * plan.count]
+        arrays: list[Any] = [*parameters, *[None] * plan.count]
         for at, array in plan.constants.items():
             arrays[at] = array
         memory = empty((self._bytes,), _BYTE)
@@ -178,7 +178,7 @@ class _Runner:
                 length = stop - start
                 self._set_length(arrays, whole, length)
             for at, spans in self._moving:
-                arrays[at] = given[at][loops.index(spans, before, slice(start, stop))]
+                arrays[at] = parameters[at][loops.index(spans, before, slice(start, stop))]
             for function, operands, target in plan.steps:
                 operations.run(function, arrays[target], [arrays[at] for at in operands])
             for source, reduction, partial in zip(
@@ -195,10 +195,10 @@ class _Runner:
 
     def _after(self, inputs: Sequence[Array], totals: Sequence[Array]) -> list[Array]:
         """Return the outputs that are computed once, from whole arrays."""
-        given = [*inputs, *totals]
+        parameters = [*inputs, *totals]
         arrays: dict[int, Array] = {}
         for node in expressions.linearize([output.expression for output in self._late]):
-            arrays[id(node)] = _whole(node, arrays, given)
+            arrays[id(node)] = _whole(node, arrays, parameters)
         results = []
         for output in self._late:
             shape = spanned(self._group.shape, output.spans)
@@ -207,10 +207,10 @@ class _Runner:
         return results
 
 
-def _whole(node: Expression, arrays: dict[int, Array], given: Sequence[Array]) -> Array:
+def _whole(node: Expression, arrays: dict[int, Array], parameters: Sequence[Array]) -> Array:
     """Return an operation on whole arrays."""
     if node.op == "parameter":
-        return given[int(node.value)]  # type: ignore[arg-type]  # an integer
+        return parameters[int(node.value)]  # type: ignore[arg-type]  # an integer
     if node.op == "constant":
         return operations.constant(node)
     operands = [arrays[id(operand)] for operand in node.operands]

@@ -90,20 +90,20 @@ class Plan:
         if not partial:
             for reduction in group.reductions:
                 self._given.append(self._reduce(reduction))
-        wanted: dict[_Value, int] = {}
+        numbers: dict[_Value, int] = {}
         for number, output in enumerate(outputs, inputs):
             value = self._emit(output.expression)
-            computed = value.moves and value.function is not None and value not in wanted
+            computed = value.moves and value.function is not None and value not in numbers
             if not computed or value.spans != output.spans:
                 value = self._copy(value, output.spans, moves=True)
-            wanted[value] = number
+            numbers[value] = number
         sources = [self._source(reduction) for reduction in partial]
         copied_last = [
             value
-            for value, output in zip(wanted, outputs, strict=True)
+            for value, output in zip(numbers, outputs, strict=True)
             if output.into is not None and not self._may_overwrite(value, output.into, sources)
         ]
-        self._assign(inputs, wanted, sources, copied_last)
+        self._assign(inputs, numbers, sources, copied_last)
 
     def _add(
         self,
@@ -192,18 +192,20 @@ class Plan:
 
     def _may_overwrite(self, value: _Value, number: int, sources: Sequence[_Value]) -> bool:
         """Return whether a value may be computed into the memory of an input."""
-        given = self._given[number]
+        overwritten = self._given[number]
         at = self._values.index(value)
-        if given in sources or any(given in later.operands for later in self._values[at + 1 :]):
+        if overwritten in sources or any(
+            overwritten in later.operands for later in self._values[at + 1 :]
+        ):
             return False
-        return given not in value.operands or value.in_place
+        return overwritten not in value.operands or value.in_place
 
     # Arrays ------------------------------------------------------------------------------
 
     def _assign(
         self,
         inputs: int,
-        wanted: dict[_Value, int],
+        numbers: dict[_Value, int],
         sources: Sequence[_Value],
         copied_last: Sequence[_Value],
     ) -> None:
@@ -217,7 +219,7 @@ class Plan:
             last.update(dict.fromkeys(value.operands, value))
         last.update(dict.fromkeys([*sources, *copied_last]))  # used after the last step
         arrays = {value: at for at, value in enumerate(self._given[:inputs])}
-        self._next = inputs + len(wanted)
+        self._next = inputs + len(numbers)
         free: list[int] = []
         for value in self._values:
             if value in arrays:
@@ -237,16 +239,16 @@ class Plan:
                 ]
                 if value.in_place:
                     free += unused
-                outside = None if value in copied_last else wanted.get(value)
+                outside = None if value in copied_last else numbers.get(value)
                 arrays[value] = self._scratch(value, free) if outside is None else outside
                 if not value.in_place:
                     free += unused
                 steps = self.steps
             operands = tuple(arrays[operand] for operand in value.operands)
             steps.append(Step(value.function, operands, arrays[value]))
-        self.steps += [Step(copied, (arrays[value],), wanted[value]) for value in copied_last]
+        self.steps += [Step(copied, (arrays[value],), numbers[value]) for value in copied_last]
         self.sources = [arrays[source] for source in sources]
-        self.count = self._next - inputs - len(wanted)
+        self.count = self._next - inputs - len(numbers)
 
     def _new(self) -> int:
         self._next += 1

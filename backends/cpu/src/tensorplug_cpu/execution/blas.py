@@ -26,8 +26,8 @@ def matmul(left: Array, right: Array, out: Array | None = None) -> Array:
     stretched or reversed ones, by itself: slowly, and adding one number after the other, so that a
     sum of thousands may lose two digits more. Here such matrices are copied.
     """
-    found: Array = np.matmul(_packed(left), _packed(right), out=out)
-    return found
+    product: Array = np.matmul(_packed(left), _packed(right), out=out)
+    return product
 
 
 def _packed(x: Array) -> Array:

@@ -46,9 +46,9 @@ def thread_count() -> int:
     """Return how many threads share a loop: one per processor that this process may use."""
     allowed = getattr(os, "sched_getaffinity", None)
     count = len(allowed(0)) if allowed else os.cpu_count() or 1
-    wanted = os.environ.get("OMP_NUM_THREADS", "")
-    if wanted.isdigit() and int(wanted):
-        count = min(count, int(wanted))
+    limit = os.environ.get("OMP_NUM_THREADS", "")
+    if limit.isdigit() and int(limit):
+        count = min(count, int(limit))
     return min(count, _MOST)
 
 

@@ -149,9 +149,9 @@ def _near_one(x: Array) -> tuple[Array, Array]:
 
 
 def _ldexp(x: Array, exponents: Array) -> Array:
-    found = np.empty_like(x)
-    found.real, found.imag = np.ldexp(x.real, exponents), np.ldexp(x.imag, exponents)
-    return found
+    scaled = np.empty_like(x)
+    scaled.real, scaled.imag = np.ldexp(x.real, exponents), np.ldexp(x.imag, exponents)
+    return scaled
 
 
 @kernels.prepare(specs.ADD_N, because="faster", dtypes=UNROUNDED)

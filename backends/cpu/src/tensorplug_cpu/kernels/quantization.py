@@ -64,15 +64,15 @@ def quantized_mat_mul(
         left = np.empty(a.shape, np.float32)
         centre(left, a, rest[2])
         arranged = [
-            (factor, factor.arranged(given))
-            for factor, given in zip(factors, rest, strict=False)
+            (factor, factor.arranged(operand))
+            for factor, operand in zip(factors, rest, strict=False)
             if factor is not None
         ]
         total: Any = None
         for block, start in enumerate(range(0, a.shape[-1], size)):
             sums = multiply(left, b, rest[3], start, start + size).astype(work, copy=False)
-            for factor, given in arranged:
-                sums *= factor.of(given, block)
+            for factor, operand in arranged:
+                sums *= factor.of(operand, block)
             total = sums if total is None else np.add(total, sums, out=total)
         return np.asarray(total.astype(narrow, copy=False))
 

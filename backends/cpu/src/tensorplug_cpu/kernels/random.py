@@ -144,8 +144,8 @@ def multinomial(
         if not normalized:
             wide = np.exp(wide - wide.max(axis=-1, keepdims=True))
         sums = np.cumsum(wide, axis=-1)
-        found: Array = find(sums, draw(key) * sums[..., -1:])
-        return np.minimum(found, last)
+        classes: Array = find(sums, draw(key) * sums[..., -1:])
+        return np.minimum(classes, last)
 
     return without_warnings(run)
 

@@ -39,8 +39,8 @@ def _selected(x: Array, k: int) -> Array:
         if undefined.any():
             chosen |= undefined
         chosen |= np.isnan(x)
-    found = np.count_nonzero(chosen, axis=-1)
-    crowded = np.flatnonzero(found > k)
+    counts = np.count_nonzero(chosen, axis=-1)
+    crowded = np.flatnonzero(counts > k)
     if crowded.size:
         chosen[crowded] = _without_last_equals(x[crowded], last[crowded], k)
     places = np.flatnonzero(chosen).reshape(-1, k)

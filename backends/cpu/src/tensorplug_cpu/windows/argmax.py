@@ -67,14 +67,14 @@ class WindowArgmax:
             for start, stop, taps in self._blocks:
                 block = largest[:, start:stop]
                 undefined = floating and bool(np.isnan(np.maximum.reduce(block, axis=None)))
-                found = np.zeros(block.shape, bool)
+                settled = np.zeros(block.shape, bool)
                 for number, positions, elements in taps:
                     tap, meant = source[elements], largest[positions]
                     wins = np.equal(tap, meant)
                     if undefined:
                         wins |= np.isnan(tap)
                     own = positions[1]
-                    there = found[:, own.start - start : own.stop - start, *positions[2:]]
+                    there = settled[:, own.start - start : own.stop - start, *positions[2:]]
                     np.greater(wins, there, out=wins)
                     np.logical_or(there, wins, out=there)
                     visit(images, number, positions, elements, wins)

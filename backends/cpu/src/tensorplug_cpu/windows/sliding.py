@@ -104,11 +104,11 @@ def columns(x: Array, at: Windows) -> Array:
 def inside(at: Windows) -> Iterator[Step]:
     """Yield each tap, the positions at which it lies on the image, and the elements it reads."""
     for tap in product(*(range(window.filter) for window in at)):
-        found = [_on_image(window, number) for window, number in zip(at, tap, strict=True)]
+        overlaps = [_on_image(window, number) for window, number in zip(at, tap, strict=True)]
         yield (
             tap,
-            (slice(None), *(positions for positions, _ in found)),
-            (slice(None), *(elements for _, elements in found)),
+            (slice(None), *(positions for positions, _ in overlaps)),
+            (slice(None), *(elements for _, elements in overlaps)),
         )
 
 

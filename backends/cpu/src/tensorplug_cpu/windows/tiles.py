@@ -130,34 +130,34 @@ class Tiles:
             block = largest[images, rows]
             undefined = x.dtype.kind == "f" and bool(np.isnan(np.maximum.reduce(block, axis=None)))
             maxima, cotangents = self._beside(block), self._beside(dy[images, rows].view(bits))
-            found = None
+            settled = None
             for number, at in enumerate(self._places(), start=1):
                 tap = source[images, rows, *at]
                 equal = np.equal(tap, maxima.reshape(tap.shape))
                 if undefined:
                     equal |= np.isnan(tap)
                 equal = equal.reshape(-1)
-                wins = self._first(equal, found)
+                wins = self._first(equal, settled)
                 if number < len(self._taps):
-                    found = self._found(equal, found)
+                    settled = self._settled(equal, settled)
                 place = target[images, rows, *at]
                 np.multiply(cotangents.reshape(tap.shape), wins.reshape(tap.shape), out=place)
         return result
 
-    def _first(self, equal: Array, found: Array | None) -> Array:
+    def _first(self, equal: Array, settled: Array | None) -> Array:
         """Return where an element is the first of its window that is equal.
 
-        ``equal``: of one row of every window. ``found``: which windows had one in earlier rows.
+        ``equal``: of one row of every window. ``settled``: which windows had one in earlier rows.
         """
-        wins = equal.copy() if found is None else np.greater(equal, found)
+        wins = equal.copy() if settled is None else np.greater(equal, settled)
         for shift, exists in self._earlier:
             own = wins[shift:]
             np.greater(own, equal[:-shift] & exists[shift : equal.size], out=own)
         return wins
 
-    def _found(self, equal: Array, found: Array | None) -> Array:
+    def _settled(self, equal: Array, settled: Array | None) -> Array:
         """Return beside every element whether its window has had an equal one by now."""
-        result = equal.copy() if found is None else equal | found
+        result = equal.copy() if settled is None else equal | settled
         for shift, exists in self._earlier:
             own = result[shift:]
             np.logical_or(own, equal[:-shift] & exists[shift : equal.size], out=own)

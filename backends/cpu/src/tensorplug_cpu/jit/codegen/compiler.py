@@ -59,14 +59,14 @@ def compile_function(text: str, name: str, arguments: Sequence[Any]) -> Callable
         CompilationError: LLVM finds the text wrong, or cannot compile it.
 
     """
-    found = _engines.get((text, name))
-    if found is None:
+    entry = _engines.get((text, name))
+    if entry is None:
         engine = _load(_find_object(text))
-        found = engine, engine.get_function_address(name)
-        _engines[text, name] = found
+        entry = engine, engine.get_function_address(name)
+        _engines[text, name] = entry
         while len(_engines) > _MOST_KEPT:
             _engines.popitem(last=False)
-    engine, address = found
+    engine, address = entry
     function = ctypes.CFUNCTYPE(None, *arguments)(address)
     function.engine = engine  # type: ignore[attr-defined]  # keeps the code alive
     return function
@@ -144,12 +144,12 @@ def _find_object(text: str) -> bytes:
     folder = _FOLDER.find()
     files = _files(folder)
     key = compiler.key(text)
-    found = files.find(key)
-    if found is None:
+    entry = files.find(key)
+    if entry is None:
         with _NOTICE.building(kept=folder is not None):
-            found = compiler.compile(text)
-        files.keep(key, found)
-    return found
+            entry = compiler.compile(text)
+        files.keep(key, entry)
+    return entry
 
 
 def _load(code: bytes) -> Any:

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from tensorplug_cpu.jit.codegen.control_flow import Value
 
 
-def lanes(itemsize: int, wanted: int | None = None) -> int:
-    """Return the elements of a vector: at most a register, and not twice as many as ``wanted``."""
+def lanes(itemsize: int, columns: int | None = None) -> int:
+    """Return the elements of a vector: at most a register, not twice as many as ``columns``."""
     most = vector_bytes() // itemsize
-    if wanted is None:
+    if columns is None:
         return most
-    return min(most, max(16 // itemsize, 1 << (wanted - 1).bit_length()))
+    return min(most, max(16 // itemsize, 1 << (columns - 1).bit_length()))
 
 
 class Function(ControlFlow):
@@ -202,6 +202,8 @@ class Function(ControlFlow):
     ) -> Value:
         """Call an intrinsic function of LLVM."""
         type_ = self._ir.FunctionType(result, [value.type for value in values])
-        found = self._module.globals.get(name)
-        function = self._ir.Function(self._module, type_, name) if found is None else found
+        declaration = self._module.globals.get(name)
+        function = (
+            self._ir.Function(self._module, type_, name) if declaration is None else declaration
+        )
         return self.builder.call(function, values, fastmath=fastmath)

@@ -109,16 +109,16 @@ class Code:
         name = f"@{intrinsic}.{suffix(type_)}"
         types = [type_] * len(operands) + ([more.split(maxsplit=1)[0]] if more else [])
         self.declare(f"declare {type_} {name}({', '.join(types)})")
-        given = [f"{type_} {operand}" for operand in operands] + ([more] if more else [])
-        return self.emit(f"call {type_} {name}({', '.join(given)})")
+        arguments = [f"{type_} {operand}" for operand in operands] + ([more] if more else [])
+        return self.emit(f"call {type_} {name}({', '.join(arguments)})")
 
     def masked_load(self, type_: str, place: str, mask: str) -> str:
         """Return a vector from memory, 0 in the lanes that ``mask`` leaves out."""
         name = f"@llvm.masked.load.{suffix(type_)}.p0"
         lanes = f"<{type_[1:].split(maxsplit=1)[0]} x i1>"
         self.declare(f"declare {type_} {name}(ptr, i32, {lanes}, {type_})")
-        given = f"ptr {place}, i32 1, {lanes} {mask}, {type_} zeroinitializer"
-        return self.emit(f"call {type_} {name}({given})")
+        arguments = f"ptr {place}, i32 1, {lanes} {mask}, {type_} zeroinitializer"
+        return self.emit(f"call {type_} {name}({arguments})")
 
     def masked_store(self, type_: str, value: str, place: str, mask: str) -> None:
         """Write a vector, but for the lanes that ``mask`` leaves out."""

@@ -58,14 +58,14 @@ def cut(itemsize: int, rows: int, columns: int) -> tuple[Panel, ...]:
     if rest and short == most:
         count += 1
     vectors = next((number for number in (3, 2) if count % number == 0), min(count, 3))
-    wanted = [
+    ranges = [
         (count // vectors * vectors * most, most, vectors),
         (count * most, most, count % vectors),
         (columns, short, 1),
     ]
     panels: list[Panel] = []
     first = 0
-    for end, width, number in wanted:
+    for end, width, number in ranges:
         stop = min(end, columns)
         if stop > first:
             places = even(rows, most_places(number))
@@ -141,8 +141,8 @@ class BatchedProduct:
         ``epilogue``: a bias and slopes, which broadcast to [..., 1, columns], and the name of an
         activation: see ``epilogues``.
         """
-        *given, name = epilogue or (None, None, "linear")
-        ends = [None if each is None else np.broadcast_to(each, self._ends) for each in given]
+        *operands, name = epilogue or (None, None, "linear")
+        ends = [None if each is None else np.broadcast_to(each, self._ends) for each in operands]
         matrices = b.swapaxes(-1, -2) if self._turned else b
         return BoundProduct(self, [matrices, *ends], name)
 
@@ -226,8 +226,9 @@ def batched_function(
             tile = _Tile(f, panel)
             with f.loop(panel.first, panel.stop, tile.width) as column:
                 tile.choose(column)
-                with f.loop(low, high, panel.places) as wanted:
-                    start = f.least(wanted, f.subtract(high, panel.places))  # some rows once more
+                with f.loop(low, high, panel.places) as tile_start:
+                    # The last tile overlaps the one before; a shorter one would need its own code.
+                    start = f.least(tile_start, f.subtract(high, panel.places))
                     here = f.add(a, f.multiply(start, step))
                     tile.clear()
                     weights = f.variable(f.add(b, column))

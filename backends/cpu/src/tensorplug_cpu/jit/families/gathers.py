@@ -138,8 +138,8 @@ def _copy_elements(
     here, begin, to = starts
     mask = f.mask(number, f["stop"], _INDICES)
     blank = f.number(0, f.vector(_INDICES, f.scalar(index)))
-    given = f.load_where(mask, blank, f["indices"], f.add(here, number))
-    place, outside = _place(f, given, unsigned=index.startswith("u"))
+    raw_index = f.load_where(mask, blank, f["indices"], f.add(here, number))
+    place, outside = _place(f, raw_index, unsigned=index.startswith("u"))
     nothing = f.number(0, f.vector(_INDICES))
     x = f.gather_at(mask, nothing, f.place(f["x"], begin), place)
     f.store_where(mask, x, f["out"], f.add(to, number))
@@ -158,8 +158,8 @@ def _copy_row(
     ahead = f.add(begin, f.multiply(place, f["after"]))
     for line in range(1 if width else _LINES):
         f.prefetch(f["x"], f.add(ahead, line * lanes))
-    given = f.load(f["indices"], f.add(here, number), 1, kind)
-    place, outside = _place(f, given, unsigned=unsigned)
+    raw_index = f.load(f["indices"], f.add(here, number), 1, kind)
+    place, outside = _place(f, raw_index, unsigned=unsigned)
     source = f.add(begin, f.multiply(place, f["after"]))
     target = f.add(to, f.multiply(number, f["after"]))
     if width:
@@ -178,14 +178,14 @@ def _copy_row(
     return outside
 
 
-def _place(f: Function, given: Value, *, unsigned: bool) -> tuple[Value, Value]:
+def _place(f: Function, raw_index: Value, *, unsigned: bool) -> tuple[Value, Value]:
     """Return places from the front, 0 for those out of range, and which these are."""
     build = f.builder
-    count = getattr(given.type, "count", 1)
+    count = getattr(raw_index.type, "count", 1)
     whole = f.vector(count, f.integer)
-    wide = given
-    if given.type != whole:
-        wide = (build.zext if unsigned else build.sext)(given, whole)
+    wide = raw_index
+    if raw_index.type != whole:
+        wide = (build.zext if unsigned else build.sext)(raw_index, whole)
     length, zero = f.spread(f["length"], count), f.number(0, whole)
     if not unsigned:
         negative = build.icmp_signed("<", wide, zero)

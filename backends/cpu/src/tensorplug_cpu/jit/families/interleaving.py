@@ -97,8 +97,9 @@ def interleaving_function(itemsize: int, count: int, width: int) -> Any:
         last = f.least(f.add(first, f["grain"]), f["total"])
         with f.loop(first, last) as matrix:
             begin = f.multiply(matrix, f.multiply(f["length"], count))
-            with f.loop(0, f["length"], width) as wanted:
-                at = f.least(wanted, f.subtract(f["length"], width))  # some once more
+            with f.loop(0, f["length"], width) as tile_start:
+                # The last vector overlaps the one before: a shorter one would need a mask.
+                at = f.least(tile_start, f.subtract(f["length"], width))
                 vectors = [
                     f.load(f["source"], f.add(begin, f.multiply(f["length"], row), at), width)
                     for row in range(count)

@@ -92,15 +92,18 @@ class _Columns:
 
     def _varies(self, node: Expression) -> tuple[bool, bool]:
         """Return whether an operation varies along the rows, and inside of one."""
-        found = self._varying
-        for each in expressions.order([node], lambda node: id(node) in found):
+        varying = self._varying
+        for each in expressions.order([node], lambda node: id(node) in varying):
             if each.op == "parameter":
                 operand = self._form.inputs[number_of(each)]
-                found[id(each)] = operand.rows, operand.inner
+                varying[id(each)] = operand.rows, operand.inner
             else:
-                below = [found[id(operand)] for operand in each.operands]
-                found[id(each)] = any(rows for rows, _ in below), any(inner for _, inner in below)
-        return found[id(node)]
+                below = [varying[id(operand)] for operand in each.operands]
+                varying[id(each)] = (
+                    any(rows for rows, _ in below),
+                    any(inner for _, inner in below),
+                )
+        return varying[id(node)]
 
     def write(self) -> None:
         """Write the whole function."""

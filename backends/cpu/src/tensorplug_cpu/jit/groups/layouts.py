@@ -57,16 +57,16 @@ def collapse(shape: Shape, spans: Iterable[Span], over: Span | None = None) -> L
 
     Axes of length 1 are left out, and those that ``over`` does not mark.
     """
-    found: list[tuple[int, ...]] = []
+    groups: list[tuple[int, ...]] = []
     columns = list(zip(*spans, strict=True)) or [()] * len(shape)
     for axis, length in enumerate(shape):
         if length == 1 or not (over is None or over[axis]):
             continue
-        if found and columns[found[-1][-1]] == columns[axis]:
-            found[-1] = (*found[-1], axis)
+        if groups and columns[groups[-1][-1]] == columns[axis]:
+            groups[-1] = (*groups[-1], axis)
         else:
-            found.append((axis,))
-    return Layout(shape, tuple(found))
+            groups.append((axis,))
+    return Layout(shape, tuple(groups))
 
 
 def dense_strides(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:

@@ -120,14 +120,14 @@ class _Rows:
         self._results: dict[int, str] = {}  # of reductions, by their numbers as parameters
 
     def _varies(self, node: Expression) -> bool:
-        found = self._varying
-        for each in expressions.order([node], lambda node: id(node) in found):
+        varying = self._varying
+        for each in expressions.order([node], lambda node: id(node) in varying):
             if each.op == "parameter":
                 number, inputs = number_of(each), self._form.inputs
-                found[id(each)] = number < len(inputs) and inputs[number].inner
+                varying[id(each)] = number < len(inputs) and inputs[number].inner
             else:
-                found[id(each)] = any(found[id(operand)] for operand in each.operands)
-        return found[id(node)]
+                varying[id(each)] = any(varying[id(operand)] for operand in each.operands)
+        return varying[id(node)]
 
     def _choose_kept(self) -> list[_Kept]:
         """Return what a later pass needs again and is not worth computing again."""
@@ -233,9 +233,9 @@ class _Rows:
     def _define(self, number: int, accumulator: Accumulator) -> None:
         """Make the result of a reduction known to the expressions that refer to it."""
         value, dtype = accumulator.result(), accumulator.dtype
-        given = self._form.reductions[number][1].dtype
+        result_dtype = self._form.reductions[number][1].dtype
         if not self._form.partial:
-            value, dtype = self._to.narrow.cast(value, dtype, given), given
+            value, dtype = self._to.narrow.cast(value, dtype, result_dtype), result_dtype
         self._results[len(self._form.inputs) + number] = value
 
     def _write_vectors(self, outputs: list[tuple[Target, str]]) -> None:

@@ -198,9 +198,9 @@ def sweep_function(
             masks = tile.masks(first, columns)
             from_run, to_run, row_of_filter = _entries(f, f["blocks"], block, 3)
             weights = f.add(f.multiply(first, f["length"]), f.multiply(row_of_filter, panel))
-            with f.loop(0, piece.rows) as row, f.loop(0, f["width"], places) as wanted:
-                start = f.least(wanted, f.subtract(f["width"], places))
-                done = f.subtract(wanted, start)  # places that the tile before has computed
+            with f.loop(0, piece.rows) as row, f.loop(0, f["width"], places) as tile_start:
+                start = f.least(tile_start, f.subtract(f["width"], places))
+                done = f.subtract(tile_start, start)  # places that the tile before has computed
                 source = f.add(f.whole(f["reads"], row), f.multiply(start, step))
                 tile.clear()
                 weight.set(weights)
@@ -275,9 +275,9 @@ def filter_function(
                 masks = tile.masks(first, columns)
                 last_row = f.least(f.add(first_row, f["group"]), piece.rows)
                 offset, row_of_filter, length = _entries(f, f["runs"], run, 3)
-                with f.loop(0, length, places) as wanted:
-                    start = f.least(wanted, f.subtract(length, places))
-                    done = f.subtract(wanted, start)  # elements that the tile before has added
+                with f.loop(0, length, places) as tile_start:
+                    start = f.least(tile_start, f.subtract(length, places))
+                    done = f.subtract(tile_start, start)  # elements that the tile before has added
                     target = f.add(row_of_filter, start)
                     begin, offsets = f.add(offset, start), list(range(places))
                     if run_length:

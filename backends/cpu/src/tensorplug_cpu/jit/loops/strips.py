@@ -146,8 +146,8 @@ def strip_function(
         target = f.multiply(f.multiply(row, f["columns"]), channels)
 
         def compute(start: Any, taps: Taps) -> None:
-            with f.loop(0, channels, width) as wanted:
-                channel = f.least(wanted, channels - width)  # some channels once more
+            with f.loop(0, channels, width) as tile_start:
+                channel = f.least(tile_start, channels - width)  # some channels once more
                 numbers = [
                     f.load(f[name], channel, width) if used else None
                     for name, used in (("bias", bias), ("slope", epilogue == "slope"))

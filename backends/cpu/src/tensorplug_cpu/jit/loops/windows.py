@@ -253,7 +253,7 @@ def first_equal_function(
     channels, columns = f["channels"], f["columns"]
     blank = f.number(0.0, block.type)
     none = f.builder.fcmp_ordered("<", blank, blank)
-    found = [f.variable(none) for _ in range(vectors)]
+    winners = [f.variable(none) for _ in range(vectors)]
     with f.taken(f["parts"]) as part:
         image = f.builder.sdiv(part, f["parts_of_image"])
         low = f.multiply(f.builder.srem(part, f["parts_of_image"]), f["width"])
@@ -277,14 +277,14 @@ def first_equal_function(
                     [block.load(f[name], own, at) for at in range(vectors)]
                     for name in ("largest", "dy")
                 )
-                for one in found:
+                for one in winners:
                     one.set(none)
                 with (
                     links(f, f["row_links"], *row_links) as (element, _),
                     links(f, f["column_links"], *column_links) as (more, _),
                 ):
                     place = f.add(start, element, channel, more)
-                    for at, one in enumerate(found):
+                    for at, one in enumerate(winners):
                         x = block.load(f["source"], place, at)
                         equal = f.builder.or_(
                             f.builder.fcmp_ordered("==", x, largest[at]),

@@ -223,13 +223,13 @@ def _binder(
     filters = out.shape[last[-1]]
 
     def bound(constants: Sequence[Array | None]) -> Call | None:
-        image, taps, *given = constants
+        image, taps, *extras = constants
         lacks = any(
-            type_ is not None and end is None for type_, end in zip(ends, given, strict=True)
+            type_ is not None and end is None for type_, end in zip(ends, extras, strict=True)
         )
         if taps is None or image is not None or lacks:
             return None
-        numbers = _numbers(given, attributes, filters, work)
+        numbers = _numbers(extras, attributes, filters, work)
         multiply = loops.bind(taps.astype(work, copy=False), *numbers, epilogue)
         if orders is None:
             return without_warnings(
