@@ -39,15 +39,15 @@ class OpenCLBackend(OpenedDevice):
     name = "opencl"
 
     @classmethod
-    def open(cls, wanted: str | None) -> OpenCLBackend:
+    def open(cls, number: str | None) -> OpenCLBackend:
         """Open the device with the number ``wanted`` (see ``device.choose``).
 
         Raises:
             BackendUnavailableError: when there is no such device, or its driver is unsound.
 
         """
-        found = devices.choose(wanted)
-        return cls(found.device, found.verdict.limits)
+        chosen = devices.choose(number)
+        return cls(chosen.device, chosen.verdict.limits)
 
     @property
     def widens(self) -> frozenset[DType]:

@@ -51,8 +51,8 @@ def collect_tables() -> list[KernelTable]:
 def _find_tables(name: str) -> list[KernelTable]:
     names = sorted(info.name for info in pkgutil.iter_modules(kernels.__path__))
     modules = [importlib.import_module(f"{kernels.__name__}.{module}") for module in names]
-    found = [vars(module).get(name) for module in modules]
-    return [table for table in found if isinstance(table, KernelTable)]
+    tables = [vars(module).get(name) for module in modules]
+    return [table for table in tables if isinstance(table, KernelTable)]
 
 
 def _add_complex(entry: KernelEntry, for_complex: dict[str, KernelEntry]) -> KernelEntry:

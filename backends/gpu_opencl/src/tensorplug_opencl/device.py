@@ -68,10 +68,10 @@ def available() -> list[Found]:
         BackendUnavailableError: when the loader fails, or when every driver fails.
 
     """
-    found, faults = _search()
-    if faults and not found:
+    candidates, faults = _search()
+    if faults and not candidates:
         raise BackendUnavailableError("; ".join(faults))
-    return found
+    return candidates
 
 
 def _search() -> tuple[list[Found], list[str]]:
@@ -97,52 +97,52 @@ def _search() -> tuple[list[Found], list[str]]:
 def _judge(devices: Sequence[cl.Device]) -> list[Found]:
     capable = [device for device in devices if not _find_lack(device)]
     verdicts = dict(zip(map(id, capable), parent.find_verdicts(capable), strict=True))
-    found = [Found(device, verdicts.get(id(device), UNTRIED)) for device in devices]
-    return sorted(found, key=_sort_key)
+    candidates = [Found(device, verdicts.get(id(device), UNTRIED)) for device in devices]
+    return sorted(candidates, key=_sort_key)
 
 
-def _sort_key(found: Found) -> tuple[bool, int, int, tuple[int, ...]]:
-    device, verdict = found
+def _sort_key(candidate: Found) -> tuple[bool, int, int, tuple[int, ...]]:
+    device, verdict = candidate
     kind = next((at for at, kind in enumerate(_ORDER) if device.type & kind), len(_ORDER))
     newest_first = tuple(-number for number in _parse_version(device) or ())
-    return bool(found.refused), kind, _STATES.index(verdict.state), newest_first
+    return bool(candidate.refused), kind, _STATES.index(verdict.state), newest_first
 
 
-def choose(wanted: str | None) -> Found:
-    """Return the device with the number ``wanted``, or the first one for None.
+def choose(asked: str | None) -> Found:
+    """Return the device with the number ``asked``, or the first one for None.
 
     Raises:
         BackendUnavailableError: when there is no such device (the message lists those that
             exist), or when its driver cannot run our programs or computes wrong numbers.
 
     """
-    found = available()
-    if not found:
+    candidates = available()
+    if not candidates:
         raise BackendUnavailableError(
             "no OpenCL device was found: no driver is installed, or it finds no hardware. "
             f"{_suggest_driver()}"
         )
-    number = 0 if wanted is None else int(wanted)
-    if number >= len(found):
+    number = 0 if asked is None else int(asked)
+    if number >= len(candidates):
         listed = "; ".join(
-            f"{number}: {describe(other.device)}" for number, other in enumerate(found)
+            f"{number}: {describe(other.device)}" for number, other in enumerate(candidates)
         )
-        raise BackendUnavailableError(f"there is no OpenCL device {wanted}. These exist: {listed}")
-    chosen = found[number]
+        raise BackendUnavailableError(f"there is no OpenCL device {asked}. These exist: {listed}")
+    chosen = candidates[number]
     if not chosen.refused:
         return chosen
-    if wanted is not None:
+    if asked is not None:
         raise BackendUnavailableError(
             f"{_explain(chosen)}. Choose another device, or install a newer driver"
         )
     # The best device is refused, so all are.
-    raise BackendUnavailableError(f"{'; '.join(map(_explain, found))}. {_suggest_driver()}")
+    raise BackendUnavailableError(f"{'; '.join(map(_explain, candidates))}. {_suggest_driver()}")
 
 
-def _explain(found: Found) -> str:
+def _explain(candidate: Found) -> str:
     """Return why a device cannot be used, with its name and its driver's version."""
-    driver = found.device.driver_version.strip()
-    return f"{describe(found.device)}, driver {driver}, cannot be used: {found.refused}"
+    driver = candidate.device.driver_version.strip()
+    return f"{describe(candidate.device)}, driver {driver}, cannot be used: {candidate.refused}"
 
 
 def _suggest_driver() -> str:
@@ -155,14 +155,14 @@ def _suggest_driver() -> str:
 
 
 def _parse_version(device: cl.Device) -> tuple[int, int] | None:
-    found = _VERSION.match(device.version.strip())  # "OpenCL 3.0 " and what the vendor adds
-    return (int(found[1]), int(found[2])) if found else None
+    version = _VERSION.match(device.version.strip())  # "OpenCL 3.0 " and what the vendor adds
+    return (int(version[1]), int(version[2])) if version else None
 
 
 def _find_lack(device: cl.Device) -> str:
     """Return why ``device`` cannot run any of our programs; "" if it can."""
-    found = _parse_version(device)
-    if found is None or found < OLDEST:
+    version = _parse_version(device)
+    if version is None or version < OLDEST:
         needed = ".".join(map(str, OLDEST))
         return f"its version is {device.version.strip()!r}, and OpenCL {needed} is needed"
     if not device.compiler_available:
@@ -177,13 +177,13 @@ def list_infos() -> list[DeviceInfo]:
     return [
         DeviceInfo(
             describe(device),
-            f"{device.version.strip()}, driver {device.driver_version.strip()}, {found.judged}",
+            f"{device.version.strip()}, driver {device.driver_version.strip()}, {each.judged}",
             device.global_mem_size,
-            dtypes_of(device, found.verdict.limits),
-            found.refused,
+            dtypes_of(device, each.verdict.limits),
+            each.refused,
         )
-        for found in available()
-        for device in [found.device]
+        for each in available()
+        for device in [each.device]
     ]
 
 
@@ -191,14 +191,14 @@ def collect_diagnostics() -> dict[str, str]:
     """Return versions by name; an error takes the place of a version that cannot be read."""
     result = {"pyopencl": cl.VERSION_TEXT}
     try:
-        found, faults = _search()
+        candidates, faults = _search()
     except BackendUnavailableError as error:
         return {**result, "OpenCL": str(error)}
     if faults:
         result["OpenCL"] = "; ".join(faults)
-    elif not found:
+    elif not candidates:
         return {**result, "OpenCL": "no device"}
-    for number, (device, verdict) in enumerate(found):
+    for number, (device, verdict) in enumerate(candidates):
         platform = device.platform
         result[f"OpenCL platform {platform.name.strip()}"] = platform.version.strip()
         version, driver = device.version.strip(), device.driver_version.strip()

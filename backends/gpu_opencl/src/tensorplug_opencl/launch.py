@@ -38,7 +38,7 @@ _info = cl.kernel_work_group_info
 
 
 def choose_group(
-    device: cl.Device, kernel: cl.Kernel, title: str, wanted: int, needed: int | None
+    device: cl.Device, kernel: cl.Kernel, title: str, preferred: int, needed: int | None
 ) -> int:
     """Return how many work-items of ``kernel`` form a group: ``needed`` or at most ``wanted``.
 
@@ -65,7 +65,7 @@ def choose_group(
             )
         return needed
     step: int = kernel.get_work_group_info(_info.PREFERRED_WORK_GROUP_SIZE_MULTIPLE, device)
-    group = max(1, min(wanted, most))
+    group = max(1, min(preferred, most))
     return group - group % step if 0 < step < group else group
 
 

@@ -85,6 +85,6 @@ def prepare_entry(
 ) -> Callable[..., Any]:
     """Return a callable that runs ``entry`` on buffers of these ``types``."""
     if entry.prepares:
-        found: Callable[..., Any] = entry.function(*types, **asked)
-        return found
+        call: Callable[..., Any] = entry.function(*types, **asked)
+        return call
     return lambda *buffers: entry.function(*buffers, **asked)

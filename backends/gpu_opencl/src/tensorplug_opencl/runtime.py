@@ -317,8 +317,8 @@ class Runtime:
         title = read_title(source)
         try:
             launch = Launch(self, source, title, arrays, constants, items)
-            wanted = HEAVY_GROUP[self.is_cpu] if heavy else LIGHT_GROUP
-            size = choose_group(self.device, launch.kernel, title, wanted, group)
+            preferred = HEAVY_GROUP[self.is_cpu] if heavy else LIGHT_GROUP
+            size = choose_group(self.device, launch.kernel, title, preferred, group)
         except cl.Error as error:
             raise faults.translate(error, self.name, f"preparing {title!r}") from error
         launch.form_groups(size, fixed=group is not None)

@@ -304,11 +304,11 @@ def pair_type(dtype: DType) -> str:
 def define(expression: str, dtype: DType) -> str:
     """Return the types A and E for complex ``dtype``, and the functions ``expression`` calls."""
     real = ctypes.stored(dt.real_part(dtype))
-    wanted: set[str] = set()
+    used: set[str] = set()
     called = set(re.findall(r"\b\w+(?=\()", expression)) & _TEXTS.keys()
     while called:
-        wanted |= called
-        called = set().union(*(_CALLED[name] for name in called)) - wanted
+        used |= called
+        called = set().union(*(_CALLED[name] for name in called)) - used
     limits = [f"#undef {name}\n#define {name} {value}" for name, value in _LIMITS[real].items()]
-    texts = [text for name, text in _TEXTS.items() if name in wanted]
+    texts = [text for name, text in _TEXTS.items() if name in used]
     return "\n".join([f"typedef {real}2 A;\ntypedef {real} E;", *limits, *texts])

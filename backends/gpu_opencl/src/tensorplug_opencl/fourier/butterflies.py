@@ -21,7 +21,7 @@ def factorize(n: int, largest: int = LARGEST) -> tuple[int, ...] | None:
 
     Every factor is at most ``largest`` (or a small prime), the largest ones come first.
     """
-    found = []
+    sizes = []
     while n > 1:
         fitting = [
             index for index in range(largest, 1, -1) if n % index == 0 and _is_smooth(index)
@@ -29,16 +29,16 @@ def factorize(n: int, largest: int = LARGEST) -> tuple[int, ...] | None:
         fitting += [prime for prime in SMALL_PRIMES if n % prime == 0]
         if not fitting:
             return None
-        found.append(fitting[0])
+        sizes.append(fitting[0])
         n //= fitting[0]
-    return tuple(_balance(found))
+    return tuple(_balance(sizes))
 
 
-def _balance(found: list[int]) -> list[int]:
+def _balance(sizes: list[int]) -> list[int]:
     """Move a factor of 2 from a 16 to a 2 or a 4: two passes of 8 need fewer registers."""
-    if len(found) > 1 and found[-1] in (2, 4) and found[-2] == LARGEST:
-        found[-2:] = [LARGEST // 2, 2 * found[-1]]
-    return found
+    if len(sizes) > 1 and sizes[-1] in (2, 4) and sizes[-2] == LARGEST:
+        sizes[-2:] = [LARGEST // 2, 2 * sizes[-1]]
+    return sizes
 
 
 def _is_smooth(n: int) -> bool:

@@ -174,15 +174,15 @@ class _Maker:
 
     def _choose_kept(self) -> None:
         """Choose for each output the costliest value that is needed by two walks."""
-        found = [_order(walk, lambda _: False) for walk in self._walks]
-        needed = [{id(node) for node in nodes} for nodes in found]
+        ordered = [_order(walk, lambda _: False) for walk in self._walks]
+        needed = [{id(node) for node in nodes} for nodes in ordered]
         for output, (root, along) in enumerate(zip(self._outputs, self._along, strict=True)):
             narrow = root.dtype.compute is not root.dtype
             if not along or narrow or root.dtype is dt.bool_:  # rounded, or not a number
                 continue
             best = KEEPING - 1
             chosen: tuple[Expression, int] | None = None
-            for at, nodes in enumerate(found[:-1]):
+            for at, nodes in enumerate(ordered[:-1]):
                 for node in nodes:
                     if (
                         node.operands
@@ -231,8 +231,8 @@ class _Maker:
         """Return the expression of a walk with parameters for what is known by then."""
 
         def is_kept(node: Expression) -> bool:
-            found = self._kept.get(id(node))
-            return found is not None and found[0] < at
+            kept = self._kept.get(id(node))
+            return kept is not None and kept[0] < at
 
         def is_end(node: Expression) -> bool:
             return id(node) not in self._varying or is_kept(node)
@@ -257,28 +257,28 @@ def _replace(node: Expression, operands: Sequence[Expression]) -> Expression:
 
 def _find_varying(roots: Sequence[Expression], varies: Sequence[bool]) -> set[int]:
     """Return the identities of the expressions that vary along a row."""
-    found: set[int] = set()
+    dependent: set[int] = set()
     for node in _order(roots, lambda _: False):
         if node.op == "parameter":
             number = _number(node)
             if number < len(varies) and varies[number]:
-                found.add(id(node))
-        elif any(id(operand) in found for operand in node.operands):
-            found.add(id(node))
-    return found
+                dependent.add(id(node))
+        elif any(id(operand) in dependent for operand in node.operands):
+            dependent.add(id(node))
+    return dependent
 
 
 def _order(roots: Sequence[Expression], is_end: Callable[[Expression], bool]) -> list[Expression]:
     """Return what expressions need, operands first, without the operands of the ends."""
-    found: dict[int, Expression] = {}
+    ordered: dict[int, Expression] = {}
     stack = [(root, False) for root in reversed(roots)]
     while stack:  # not recursion: chains may be long
         node, entered = stack.pop()
-        if id(node) in found:
+        if id(node) in ordered:
             continue
         if entered or is_end(node):
-            found[id(node)] = node
+            ordered[id(node)] = node
             continue
         stack.append((node, True))
         stack += [(operand, False) for operand in reversed(node.operands)]
-    return list(found.values())
+    return list(ordered.values())

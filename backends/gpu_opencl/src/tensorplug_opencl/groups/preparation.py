@@ -131,10 +131,10 @@ class _Frame(NamedTuple):
 
         """
         axes = group.reductions[0].axes
-        found = [axis for axis, reduced in enumerate(axes) if reduced]
-        if len(found) != 1 or not all(group.shape):
-            raise KernelRefusedError(f"it does not reduce one axis, but {len(found)}")
-        (reduced,) = found
+        reduced_axes = [axis for axis, reduced in enumerate(axes) if reduced]
+        if len(reduced_axes) != 1 or not all(group.shape):
+            raise KernelRefusedError(f"it does not reduce one axis, but {len(reduced_axes)}")
+        (reduced,) = reduced_axes
         last = len(group.shape) - 1
         side = None if reduced == last else last
         outer = tuple(axis for axis in range(last + 1) if axis not in (reduced, side))

@@ -104,13 +104,13 @@ class Body:
         placed = [(f"{each.name}_in", each) for each in self._program.arrays]
         placed += [(f"{each.name}_out", each) for each in self._program.outputs]
         for name, operand in placed:
-            place = f"{name}_place(row, layout)" if form.rank else "0"
-            yield f"  {name} += {place}{' + first' * (self._columns and operand.across)};"
+            start = f"{name}_place(row, layout)" if form.rank else "0"
+            yield f"  {name} += {start}{' + first' * (self._columns and operand.across)};"
             if name in self._rooms:
-                yield f"  const index_t {operand.name}_room = {operand.name}_size - {place};"
+                yield f"  const index_t {operand.name}_room = {operand.name}_size - {start};"
         for _, own in self._program.parts:
-            place = "(row * parts + own) * inner + first" if self._columns else "i"
-            yield f"  {own.name}_out += {place};"
+            start = "(row * parts + own) * inner + first" if self._columns else "i"
+            yield f"  {own.name}_out += {start};"
 
     # Numbers of the row ----------------------------------------------------------------------
 
@@ -190,39 +190,39 @@ class Body:
     # Walks -----------------------------------------------------------------------------------
 
     def _walk(self, step: Pass) -> Iterator[str]:
-        found = [Folded(fold, self._lanes) for fold in step.folds]
+        states = [Folded(fold, self._lanes) for fold in step.folds]
         self._numbers |= {
-            fold.number: each.result for fold, each in zip(step.folds, found, strict=True)
+            fold.number: each.result for fold, each in zip(step.folds, states, strict=True)
         }
-        for each in found:
+        for each in states:
             yield self._declare(each.result)
             if self._form.kind == "group":
                 yield f"  local {each.ctype} {each.name}_shared[{self._form.width}];"
         if self._columns:
-            yield from self._walk_columns(step, found)
+            yield from self._walk_columns(step, states)
             return
         yield "  {"
-        yield from (f"  {each.declare()}" for each in found)
+        yield from (f"  {each.declare()}" for each in states)
         width = self._form.width
         if self._form.kind == "group":
             yield f"  for (index_t c = begin + lane; c < end; c += {width}) {{"
-            yield from self._write_element(step, found, "c", whole=True)
+            yield from self._write_element(step, states, "c", whole=True)
             yield "  }"
-            for each in found:
+            for each in states:
                 yield from each.join_group(width)
         else:
             yield "  index_t c = begin;"
             if width > 1:
                 count = self._unroll(step)
                 yield f"  for (; c + {count * width} <= end; c += {count * width}) {{"
-                yield from self._write_elements(step, found, count)
+                yield from self._write_elements(step, states, count)
                 yield "  }"
             yield f"  for (; c < end; c += {width}) {{"
             if width > 1:
                 yield "  const index_t rest = end - c;"
-            yield from self._write_element(step, found, "c", whole=width == 1)
+            yield from self._write_element(step, states, "c", whole=width == 1)
             yield "  }"
-            for each in found:
+            for each in states:
                 yield from each.join_lanes(width)
         yield "  }"
 
@@ -231,13 +231,13 @@ class Body:
         cost = passes.rate([fold.expression for fold in step.folds])
         return UNROLLED if step.folds and not step.stores and cost <= CHEAP else 1
 
-    def _walk_columns(self, step: Pass, found: Sequence[Folded]) -> Iterator[str]:
+    def _walk_columns(self, step: Pass, states: Sequence[Folded]) -> Iterator[str]:
         tile, width = self._form.tile, self._form.width
-        for each in found:
+        for each in states:
             low = f", {each.name}_lows[{tile}]" * each.fold.compensated
             yield f"  {each.ctype} {each.name}_all[{tile}]{low};"
         yield f"  for (index_t t = 0; t < {tile}; t++) {{"
-        yield from (f"  {each.declare()} {each.keep()}" for each in found)
+        yield from (f"  {each.declare()} {each.keep()}" for each in states)
         yield "  }\n  { index_t at = begin;"
         for count in dict.fromkeys((self._unroll(step), 1)):
             yield f"  for (; at + {count} <= end; at += {count}) {{"
@@ -245,54 +245,54 @@ class Body:
             if width > 1:
                 yield f"  if (t * {width} >= across) break;"
                 yield f"  const index_t rest = across - t * {width};"
-            yield from (f"  {each.resume()}" for each in found)
+            yield from (f"  {each.resume()}" for each in states)
             if count > 1:
-                yield from self._write_elements(step, found, count)
+                yield from self._write_elements(step, states, count)
             else:
-                yield from self._write_element(step, found, "at", whole=False)
-            yield from (f"  {each.keep()}" for each in found)
+                yield from self._write_element(step, states, "at", whole=False)
+            yield from (f"  {each.keep()}" for each in states)
             yield "  } }"
         yield f"  }}\n  for (index_t t = 0; t < {tile}; t++) {{"
-        for each in found:
+        for each in states:
             yield f"  {each.resume()} {each.result.name}[t] = {each.fold.close(each.name)};"
         yield "  }"
 
-    def _write_elements(self, step: Pass, found: Sequence[Folded], count: int) -> Iterator[str]:
+    def _write_elements(self, step: Pass, states: Sequence[Folded], count: int) -> Iterator[str]:
         """Write a step of ``count`` whole vectors, which are joined before they are taken."""
         if count == 1:
-            yield from self._write_element(step, found, "c", whole=True)
+            yield from self._write_element(step, states, "c", whole=True)
             return
         for at in range(count):
-            yield "  " + " ".join(f"{each.ctype} {each.name}_{at};" for each in found)
-            place = f"at + {at}" if self._columns else f"c + {at * self._lanes}"
-            lines, values = self._compute(step, place, whole=not self._columns)
+            yield "  " + " ".join(f"{each.ctype} {each.name}_{at};" for each in states)
+            offset = f"at + {at}" if self._columns else f"c + {at * self._lanes}"
+            lines, values = self._compute(step, offset, whole=not self._columns)
             yield "  {"
             yield from (f"    {line}" for line in lines)
             yield from (
                 f"    {each.name}_{at} = {value.name};"
-                for each, value in zip(found, values, strict=False)
+                for each, value in zip(states, values, strict=False)
             )
             yield "  }"
-        for each in found:
+        for each in states:
             yield from each.join_together(count)
             yield f"  {each.take(f'{each.name}_0')}"
 
     def _write_element(
-        self, step: Pass, found: Sequence[Folded], place: str, *, whole: bool
+        self, step: Pass, states: Sequence[Folded], offset: str, *, whole: bool
     ) -> Iterator[str]:
         """Write a step of one vector; unless ``whole``, it may have no more than ``rest``."""
-        lines, values = self._compute(step, place, whole=whole)
+        lines, values = self._compute(step, offset, whole=whole)
         yield from (f"    {line}" for line in lines)
-        for each, value in zip(found, values, strict=False):
+        for each, value in zip(states, values, strict=False):
             name = value.name
             if not whole and not self._columns:
                 name = f"{each.name}_new"
                 yield f"    const {each.ctype} {name} = {each.mask(value.name)};"
             yield f"    {each.take(name)}"
-        for (output, _), value in zip(step.stores, values[len(found) :], strict=True):
+        for (output, _), value in zip(step.stores, values[len(states) :], strict=True):
             operand = self._program.outputs[output]
             stored = Writer(self._lanes).stored(value)
-            to = self._point(f"{operand.name}_out", operand, place)
+            to = self._point(f"{operand.name}_out", operand, offset)
             yield f"    {self._store(operand.stored, to, stored, whole=whole)}"
 
     def _store(self, ctype: str, to: str, value: str, *, whole: bool) -> str:
@@ -302,7 +302,7 @@ class Body:
             return vectors.store(ctype, self._lanes, to, value)
         return f"write_{ctype}({to}, {value}, rest);"
 
-    def _compute(self, step: Pass, place: str, *, whole: bool) -> tuple[list[str], list[Value]]:
+    def _compute(self, step: Pass, offset: str, *, whole: bool) -> tuple[list[str], list[Value]]:
         """Return the statements that compute one vector of all that a pass takes, and these."""
         roots = [fold.expression for fold in step.folds]
         roots += [expression for _, expression in step.stores]
@@ -313,7 +313,7 @@ class Body:
             if number in self._numbers:
                 value, declared = self._spread(self._numbers[number], writer)
             else:
-                value, declared = self._read(number, place, writer, whole=whole)
+                value, declared = self._read(number, offset, writer, whole=whole)
             parameters[number] = value
             lines.append(declared)
         statements, values = writer.write(roots, parameters)
@@ -332,14 +332,14 @@ class Body:
         wide = writer.type_of(own)
         return own, f"const {wide} {own.name} = ({wide})({text});"
 
-    def _read(self, number: int, place: str, writer: Writer, *, whole: bool) -> tuple[Value, str]:
+    def _read(self, number: int, offset: str, writer: Writer, *, whole: bool) -> tuple[Value, str]:
         """Return the elements of an array as a vector, and its declaration."""
         output = self._program.row.kept.get(number)
         if output is None:
             operand, suffix = self._program.inputs[number], "in"
         else:
             operand, suffix = self._program.outputs[output], "out"
-        at = self._point(f"{operand.name}_{suffix}", operand, place)
+        at = self._point(f"{operand.name}_{suffix}", operand, offset)
         wide = writer.wide(operand.stored)
         if self._lanes == 1:
             text = f"*({at})"
@@ -348,14 +348,14 @@ class Body:
         elif whole:
             text = vectors.load(operand.stored, self._lanes, at)
         elif output is None and not self._columns:  # what lies behind the row is masked
-            text = f"read_{operand.stored}({at}, {operand.name}_room - ({place}))"
+            text = f"read_{operand.stored}({at}, {operand.name}_room - ({offset}))"
         else:
             text = f"read_{operand.stored}({at}, rest)"
         return writer.read(f"{operand.name}_{suffix}_read", operand.dtype, text)
 
-    def _point(self, name: str, operand: Operand, place: str) -> str:
+    def _point(self, name: str, operand: Operand, offset: str) -> str:
         """Return the address of an element along the row."""
         if not self._columns:
-            return f"{name} + {place}"
+            return f"{name} + {offset}"
         across = f" + t * {self._form.width}" if operand.across else ""
-        return f"{name} + ({place}) * layout.{name}_by[0]{across}"
+        return f"{name} + ({offset}) * layout.{name}_by[0]{across}"

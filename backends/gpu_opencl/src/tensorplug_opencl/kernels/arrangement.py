@@ -125,10 +125,10 @@ def _launch_mirrors(
     launches = []
     # For each side: its number of elements, its first place, and where that one is read.
     sides = ((before, 0, 2 * before - 1 + skip), (after, end, end - 1 - skip))
-    for count, place, source in sides:
+    for count, target, source in sides:
         if count:
             shape = (*out.shape[:axis], count, *x.shape[axis + 1 :])
-            starts = (corner + source * strides[axis], corner + place * strides[axis])
+            starts = (corner + source * strides[axis], corner + target * strides[axis])
             launches.append(
                 moving.make_mover(
                     runtime, x.dtype, shape, turned, strides, out.size, starts=starts

@@ -31,8 +31,8 @@ def prod(x: TensorType, *, axis: tuple[int, ...], backend: OpenedDevice, out: Te
     if not out.size:
         return calls.make_empty(runtime, out)
     walk = rows.make_walk(x.shape, axis)
-    wanted = max(1, runtime.parallel_items // walk.outputs)
-    parts = max(1, min(wanted, walk.length // SHORTEST_PART))
+    idle = max(1, runtime.parallel_items // walk.outputs)
+    parts = max(1, min(idle, walk.length // SHORTEST_PART))
     if parts == 1:
         return calls.make_producer(runtime, out, _launch_product(runtime, walk, 1, out))
     between = TensorType(out.dtype, (walk.outputs, parts))

@@ -108,7 +108,7 @@ def crop_and_resize(
     if not out.size:
         return calls.make_empty(backend.runtime, out)
     stored, computed = ctypes.stored(out.dtype), ctypes.computed(out.dtype)
-    place = ctypes.stored(_choose_place_dtype(backend))
+    precision = ctypes.stored(_choose_place_dtype(backend))
     index = layouts.index_dtype(out.size, image.size, boxes.size)
     if method == "nearest":
         read = "  y[i] = x[((index_t)rounded(v) * x_width + (index_t)rounded(u)) * channels];"
@@ -142,7 +142,7 @@ def crop_and_resize(
   x += (index_t)number * x_height * x_width * channels + c;
 {read}""",
         index=index,
-        declarations=f"typedef {place} P;\ntypedef {computed} A;\n{_CROP}{_ROUNDED}",
+        declarations=f"typedef {precision} P;\ntypedef {computed} A;\n{_CROP}{_ROUNDED}",
     )
     numbers = (*_list_sizes(image, out), image.shape[0])
     beyond = calls.make_element(extrapolation_value, out.dtype.compute)
@@ -203,12 +203,12 @@ def transform(
     """Find the place in the image, and read the pixel there or blend those around it."""
     if not out.size:
         return calls.make_empty(backend.runtime, out)
-    stored, place = ctypes.stored(out.dtype), ctypes.stored(_choose_place_dtype(backend))
+    stored, precision = ctypes.stored(out.dtype), ctypes.stored(_choose_place_dtype(backend))
     floating = image.dtype.kind == "float"
-    computed = ctypes.computed(image.dtype) if floating else place
+    computed = ctypes.computed(image.dtype) if floating else precision
     index = layouts.index_dtype(out.size, image.size)
     low, high = ("-2", "length + 1") if fill_mode == "constant" else ("0", "length - 1")
-    declarations = f"""typedef {place} P;
+    declarations = f"""typedef {precision} P;
 typedef {computed} A;
 typedef {stored} T;
 P mapped(P at, P length) {{

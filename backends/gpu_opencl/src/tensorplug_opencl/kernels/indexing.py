@@ -68,9 +68,9 @@ def gather_v2(
         return calls.make_empty(backend.runtime, out)
     batch = shapes.size(x.shape[:batch_dims])
     blocks = batch * shapes.size(x.shape[batch_dims:axis])
-    wanted = shapes.size(indices.shape[batch_dims:])
+    reads = shapes.size(indices.shape[batch_dims:])
     launch = _launch_gather(
-        backend.runtime, x, indices, x.shape[axis : axis + 1], (blocks, batch, wanted), out
+        backend.runtime, x, indices, x.shape[axis : axis + 1], (blocks, batch, reads), out
     )
     return calls.make_producer(backend.runtime, out, launch)
 
@@ -106,18 +106,18 @@ def _launch_gather(
     ``named``: the axes of a block that an index names. ``sizes``: how many blocks there are,
     how many sets of indices for them, and how many indices are in each set.
     """
-    blocks, sets, wanted = sizes
-    inner = out.size // (blocks * wanted)
+    blocks, sets, reads = sizes
+    inner = out.size // (blocks * reads)
     pieces = moving.cut_pieces(runtime, inner)
-    items = blocks * wanted * pieces.number
+    items = blocks * reads * pieces.number
     index = layouts.index_dtype(out.size, x.size, indices.size, items)
     ctype, index_ctype = ctypes.moved(x.dtype), ctypes.stored(indices.dtype)
     depth = len(named)
     place_of = define_place_of(indices.dtype, depth, clamped=True)
     if blocks == 1:
-        found = f"place_of(indices + row * {depth}, lengths)"
+        source_index = f"place_of(indices + row * {depth}, lengths)"
     else:
-        found = (
+        source_index = (
             "row / wanted * rows + place_of(indices + (row / wanted / per_set * wanted"
             f" + row % wanted) * {depth}, lengths)"
         )
@@ -143,9 +143,9 @@ def _launch_gather(
         ],
         f"  const index_t i = get_global_id(0);\n  if (i >= items) return;\n{copy}",
         index=index,
-        declarations=f"{place_of}\n#define FOUND (index_t)({found})",
+        declarations=f"{place_of}\n#define FOUND (index_t)({source_index})",
     )
-    numbers = (items, inner, *pieces, wanted, shapes.size(named), max(blocks // max(sets, 1), 1))
+    numbers = (items, inner, *pieces, reads, shapes.size(named), max(blocks // max(sets, 1), 1))
     constants = [*map(index.type, numbers), pack_lengths(named)]
     return runtime.launch(text, 3, constants, items, heavy=pieces.heavy)
 

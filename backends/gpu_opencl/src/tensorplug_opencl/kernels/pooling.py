@@ -82,13 +82,13 @@ class Search(NamedTuple):
 
     def write(self, lanes: Lanes, visit: Visit, number: str) -> str:
         """Return statements that find ``best`` and its ``winner``: ``number``, or -1 for none."""
-        place = lanes.widen(self.place)
+        ctype = lanes.widen(self.place)
         x = lanes.load(ctypes.stored(self.dtype), f"x + {SOURCE}")
         take = f"""const A v = {x};
-  const {place} better = (winner < 0) | (((v > best) | (v != v)) & (best == best));
+  const {ctype} better = (winner < 0) | (((v > best) | (v != v)) & (best == best));
   best = better ? v : best;
-  winner = better ? ({place})({number}) : winner;"""
-        return f"A best = {reduction.lowest(self.dtype)};\n  {place} winner = -1;\n{visit(take)}"
+  winner = better ? ({ctype})({number}) : winner;"""
+        return f"A best = {reduction.lowest(self.dtype)};\n  {ctype} winner = -1;\n{visit(take)}"
 
     def launch(
         self, walk: Walk, title: str, number: str, results: Callable[[Lanes], Sequence[Result]]
@@ -129,10 +129,10 @@ def _take_average(walk: Walk, x: TensorType, out: TensorType) -> Call:
     if not out.size:
         return calls.make_empty(walk.runtime, out)
     fold = reduction.sum_fold(out.dtype)
-    given, stored = ctypes.stored(x.dtype), ctypes.stored(out.dtype)
+    ctype, stored = ctypes.stored(x.dtype), ctypes.stored(out.dtype)
 
     def write(lanes: Lanes, visit: Visit) -> str:
-        take = f"const A v = {lanes.load(given, f'x + {SOURCE}')};\n  count++;\n  {fold.step}"
+        take = f"const A v = {lanes.load(ctype, f'x + {SOURCE}')};\n  count++;\n  {fold.step}"
         average = f"({fold.result} / (A)(count))"
         store = lanes.store(stored, f"y + {RESULT}", average)
         return f"{fold.state}\n  index_t count = 0;\n{visit(take)}\n  {store}"
@@ -140,7 +140,7 @@ def _take_average(walk: Walk, x: TensorType, out: TensorType) -> Call:
     launch = strips.launch(
         walk,
         f"AvgPool {x.dtype} to {out.dtype}",
-        [Array("x", given), Array("y", stored, written=True)],
+        [Array("x", ctype), Array("y", stored, written=True)],
         write,
         fold.element,
     )
@@ -274,11 +274,11 @@ def _give_to_winners(walk: Walk, out: TensorType) -> Callable[..., None]:
     search, stored = Search(out.dtype), ctypes.stored(out.dtype)
 
     def write(lanes: Lanes, visit: Visit) -> str:
-        given = lanes.load(stored, f"dy + {RESULT}")
+        slope = lanes.load(stored, f"dy + {RESULT}")
         share = f"(winner == ({lanes.widen(search.place)})(tap) ? given : (A)(0))"
         store = lanes.store(stored, f"y + {SOURCE}", share)
         find = search.write(lanes, visit, "tap")
-        return f"{find}\n  const A given = {given};\n{visit(store)}"
+        return f"{find}\n  const A given = {slope};\n{visit(store)}"
 
     arrays = [Array("dy", stored), Array("x", stored), Array("y", stored, written=True)]
     launch = strips.launch(walk, f"MaxPoolGrad {out.dtype}", arrays, write, search.element)
@@ -306,8 +306,8 @@ def _add_for_winners(walk: Walk, output: TensorType, out: TensorType) -> Callabl
 
     def share(lanes: Lanes) -> str:
         winner = lanes.load("int", f"winners + {SOURCE}", search.place)
-        given = lanes.load(stored, f"dy + {SOURCE}")
-        return f"{winner} == ({lanes.widen(search.place)})(tap) ? {given} : (A)(0)"
+        slope = lanes.load(stored, f"dy + {SOURCE}")
+        return f"{winner} == ({lanes.widen(search.place)})(tap) ? {slope} : (A)(0)"
 
     arrays = [Array("dy", stored), Array("winners", "int")]
     back = walk._replace(back=True)
@@ -344,13 +344,13 @@ def max_pool_with_argmax(
     first = "image * sources * channels" if include_batch_in_index else "0"
 
     def results(lanes: Lanes) -> list[Result]:
-        place = lanes.widen(search.place)
+        ctype = lanes.widen(search.place)
         lane = ", ".join(map(str, range(lanes.width)))
-        found = f"winner * ({place})(channels) + ({place})({first} + c) + ({place})({lane})"
-        found = f"(winner < 0 ? winner : {found})"
+        pixel = f"winner * ({ctype})(channels) + ({ctype})({first} + c) + ({ctype})({lane})"
+        pixel = f"(winner < 0 ? winner : {pixel})"
         return [
             Result("y", stored, "best", search.element),
-            Result("places", "int", found, search.place),
+            Result("places", "int", pixel, search.place),
         ]
 
     find = search.launch(_walk(runtime, x, at), f"MaxPoolWithArgmax from {first}", "from", results)

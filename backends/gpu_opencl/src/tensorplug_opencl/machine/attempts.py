@@ -139,7 +139,7 @@ def forget() -> None:
     if folder is None:
         return
     for file in folder.glob(f"*{SUFFIX}"):
-        found = find_fatal(file.name.removesuffix(SUFFIX))
-        if found is not None:
+        fatal = find_fatal(file.name.removesuffix(SUFFIX))
+        if fatal is not None:
             with suppress(OSError):
-                found.file.unlink()
+                fatal.file.unlink()

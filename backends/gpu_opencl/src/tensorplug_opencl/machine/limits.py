@@ -29,9 +29,9 @@ class Limits(NamedTuple):
 
     def describe(self) -> list[str]:
         """Return descriptions of what the backend does not use."""
-        found = []
+        failures = []
         if self.vector_bytes < NONE.vector_bytes:
-            found.append(f"vectors of at most {self.vector_bytes} bytes")
+            failures.append(f"vectors of at most {self.vector_bytes} bytes")
         lacks = {
             "no float64": self.float64,
             "no float16": self.float16,
@@ -40,7 +40,7 @@ class Limits(NamedTuple):
             f"no loops of more than {STEPS:,} steps": self.long_loops,
             "no memory shared with the host": self.shared_memory,
         }
-        return found + [text for text, has in lacks.items() if not has]
+        return failures + [text for text, has in lacks.items() if not has]
 
 
 NONE: Final = Limits()

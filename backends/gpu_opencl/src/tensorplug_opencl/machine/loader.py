@@ -41,13 +41,13 @@ def find_installed() -> dict[str, Path]:
 
     These are the ones that the loader does not find by itself; PoCL's is not among them.
     """
-    wanted = 1 if sys.platform == "win32" else 0
-    found = {}
+    kind = 1 if sys.platform == "win32" else 0
+    libraries_by_name = {}
     for name, libraries in _RUNTIMES.items():
-        library = _find_library(name, libraries[wanted])
+        library = _find_library(name, libraries[kind])
         if library is not None:
-            found[name] = library
-    return found
+            libraries_by_name[name] = library
+    return libraries_by_name
 
 
 def _find_library(name: str, library: str) -> Path | None:
@@ -57,8 +57,8 @@ def _find_library(name: str, library: str) -> Path | None:
         return None
     for file in files:
         if file.name == library:
-            place = Path(str(file.locate())).resolve()
-            return place if place.exists() else None
+            library = Path(str(file.locate())).resolve()
+            return library if library.exists() else None
     return None
 
 
@@ -74,9 +74,9 @@ def list_platforms() -> list[cl.Platform]:
         if _asked:
             return cl.get_platforms()
         with _register(find_installed()):
-            found = cl.get_platforms()
+            platforms = cl.get_platforms()
         _asked = True
-        return found
+        return platforms
 
 
 @contextmanager
@@ -112,10 +112,10 @@ def _register(drivers: dict[str, Path]) -> Iterator[None]:
 
 def _list_entries(chosen: str | None) -> list[Path]:
     """Return the files that the loader opens for this value of ``OCL_ICD_VENDORS``."""
-    place = Path(chosen) if chosen else SYSTEM
-    if chosen and not place.is_dir():
-        return [place]  # a library, or one .icd file
-    return sorted(place.glob("*.icd"))
+    vendors = Path(chosen) if chosen else SYSTEM
+    if chosen and not vendors.is_dir():
+        return [vendors]  # a library, or one .icd file
+    return sorted(vendors.glob("*.icd"))
 
 
 def _leave_out(entry: Path) -> bool:
@@ -147,10 +147,10 @@ def _make_folder() -> Iterator[Path | None]:
     """Return a temporary folder in the block; None if there is no place for one."""
     with ExitStack() as stack:
         made = None
-        for place in (None, cache_folder.find_folder()):
+        for parent in (None, cache_folder.find_folder()):
             try:
                 prefix = "tensorplug-opencl-"
-                folder = tempfile.TemporaryDirectory(prefix=prefix, dir=place)
+                folder = tempfile.TemporaryDirectory(prefix=prefix, dir=parent)
                 made = Path(stack.enter_context(folder))
                 break
             except OSError:  # read-only, full, or none at all

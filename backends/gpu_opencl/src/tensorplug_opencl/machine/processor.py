@@ -31,10 +31,10 @@ _FIELDS: Final = (
 @functools.cache
 def read_facts() -> dict[str, str]:
     """Return the processor's model and instruction sets, under the system's names."""
-    found = {"machine": platform.machine(), "processor": platform.processor()}
+    facts = {"machine": platform.machine(), "processor": platform.processor()}
     if sys.platform == "darwin":
-        found["model name"] = _read_sysctl("machdep.cpu.brand_string")
-        found["flags"] = _read_sysctl("machdep.cpu.features")
+        facts["model name"] = _read_sysctl("machdep.cpu.brand_string")
+        facts["flags"] = _read_sysctl("machdep.cpu.features")
     elif _CPUINFO.exists():
         with _CPUINFO.open(errors="replace") as lines:
             for line in lines:
@@ -42,8 +42,8 @@ def read_facts() -> dict[str, str]:
                 if not colon:
                     break  # the next processor: reading hundreds of them takes long
                 if name.strip() in _FIELDS:
-                    found[name.strip()] = value.strip()
-    return found
+                    facts[name.strip()] = value.strip()
+    return facts
 
 
 def _read_sysctl(name: str) -> str:
@@ -56,8 +56,8 @@ def _read_sysctl(name: str) -> str:
 
 def read_model() -> str:
     """Return the processor's name, for display."""
-    found = read_facts()
-    return found.get("model name") or found["processor"] or found["machine"]
+    facts = read_facts()
+    return facts.get("model name") or facts["processor"] or facts["machine"]
 
 
 @functools.cache

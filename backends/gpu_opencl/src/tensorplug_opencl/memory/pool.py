@@ -44,9 +44,9 @@ def parse_limit(text: str) -> int | None:
     """
     if not text.strip():
         return None
-    found = _SIZE.fullmatch(text.strip())
-    if found:
-        number, unit, suffix = found.groups()
+    match = _SIZE.fullmatch(text.strip())
+    if match:
+        number, unit, suffix = match.groups()
         base = 1000 if (suffix or "").lower() == "b" else 1024
         nbytes = int(float(number) * base ** _POWERS.index((unit or " ").lower()))
         if nbytes > 0:
@@ -150,16 +150,16 @@ class Memory:
 
     def _find_types(self) -> Iterator[TensorType]:
         """Return for each piece of memory the type of its largest view."""
-        found: dict[int, DeviceBuffer] = {}
+        by_memory: dict[int, DeviceBuffer] = {}
         for candidate in live_objects(DeviceBuffer):
             memory = getattr(candidate, "memory", None)
             complete = getattr(candidate, "shape", None) is not None
             if memory is None or not complete or not self._owns(memory):
                 continue
-            before = found.get(id(memory))
+            before = by_memory.get(id(memory))
             if before is None or before.type.nbytes < candidate.type.nbytes:
-                found[id(memory)] = candidate
-        return (buffer.type for buffer in found.values())
+                by_memory[id(memory)] = candidate
+        return (buffer.type for buffer in by_memory.values())
 
     def _owns(self, memory: Any) -> bool:
         """Return whether ``memory`` belongs to this device, as opened here."""

@@ -35,8 +35,8 @@ PER_ITEM: Final = 4  # elements that one work-item of a GPU copies in long runs
 
 def is_dense(shape: Shape, strides: Strides) -> bool:
     """Return whether ``strides`` walk ``shape`` one element after the other."""
-    own, wanted = layouts.collapse(shape, [strides, layouts.row_major(shape)]).strides
-    return own == wanted
+    own, contiguous = layouts.collapse(shape, [strides, layouts.row_major(shape)]).strides
+    return own == contiguous
 
 
 def make_mover(

@@ -58,7 +58,7 @@ def launch_first(runtime: Runtime, keys: Keys, number: int, length: int) -> tupl
         rows = Rows(number, length, length)
         return rows, _launch_abreast(runtime, keys, rows)
     prepare = _launch_vectors if wide else _launch_network
-    wanted = 1 << max(length - 1, 1).bit_length()
+    smallest = 1 << max(length - 1, 1).bit_length()
     room = _find_room(runtime, keys)
     if not wide:
         group = min(NETWORK, runtime.device.max_work_group_size)
@@ -69,7 +69,7 @@ def launch_first(runtime: Runtime, keys: Keys, number: int, length: int) -> tupl
         rows = Rows(number, length, block)
         return rows, prepare(runtime, keys, rows)
 
-    return calls.shrink_until_allowed(launch, max(least, min(room, wanted)), least)
+    return calls.shrink_until_allowed(launch, max(least, min(room, smallest)), least)
 
 
 def _find_room(runtime: Runtime, keys: Keys) -> int:

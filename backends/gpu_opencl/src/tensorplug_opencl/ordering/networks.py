@@ -163,7 +163,7 @@ def _define_passes() -> str:
         "for (int block = 0; block < m; block += {} * apart)\n"
         "  for (int low = 0; low < apart; low++) {{\n"
     )
-    found = [
+    statements = [
         "INLINE void sort_columns(local V *v, const int m) {\n"
         f"  for (int at = 0; at < m; at += {REGISTERS}) {{\n"
         + _indent([*_load(names, "v[at + {}]"), *_sort(names), *_store(names, "v[at + {}]")])
@@ -178,21 +178,21 @@ def _define_passes() -> str:
         *_store(names[:half], lower),
         *_store(names[half:], upper, half),
     ]
-    found.append(
+    statements.append(
         "INLINE void mirror(local V *v, const int m, const int apart) {\n  "
         f"{loop.format(REGISTERS)}{_indent(lines)}  }}\n}}"
     )
     for bits in range(1, FUSED + 1):
         some = names[: 1 << bits]
         lines = [*_load(some, lower), *_clean(some, len(some) // 2), *_store(some, lower)]
-        found.append(
+        statements.append(
             f"INLINE void clean_{bits}(local V *v, const int m, const int apart) {{\n  "
             f"{loop.format(len(some))}{_indent(lines)}  }}\n}}"
         )
     cases = "".join(
         f"    if (now == {bits}) clean_{bits}(v, m, 1 << rest);\n" for bits in range(1, FUSED + 1)
     )
-    found.append(
+    statements.append(
         f"""void clean(local V *v, const int m, int rest) {{
   while (rest) {{
     const int now = min(rest, {FUSED});
@@ -200,7 +200,7 @@ def _define_passes() -> str:
 {cases}  }}
 }}"""
     )
-    return "\n".join(found)
+    return "\n".join(statements)
 
 
 def define_transpose(ctype: str, width: int) -> str:
@@ -224,14 +224,14 @@ def _indent(lines: Sequence[str]) -> str:
     return "".join(f"    {line}\n" for line in lines)
 
 
-def _load(names: Sequence[str], place: str, first: int = 0, ctype: str = "V") -> list[str]:
+def _load(names: Sequence[str], address: str, first: int = 0, ctype: str = "V") -> list[str]:
     return [
-        f"{ctype} {name} = {place.format(number)};" for number, name in enumerate(names, first)
+        f"{ctype} {name} = {address.format(number)};" for number, name in enumerate(names, first)
     ]
 
 
-def _store(names: Sequence[str], place: str, first: int = 0) -> list[str]:
-    return [f"{place.format(number)} = {name};" for number, name in enumerate(names, first)]
+def _store(names: Sequence[str], address: str, first: int = 0) -> list[str]:
+    return [f"{address.format(number)} = {name};" for number, name in enumerate(names, first)]
 
 
 def _mirrored(names: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -245,22 +245,22 @@ def _exchange(pairs: Iterator[tuple[str, str]]) -> list[str]:
 
 def _clean(names: Sequence[str], apart: int) -> list[str]:
     """Return the comparisons of those ``apart``, half as far, and so on."""
-    found = []
+    statements = []
     while apart:
-        found += [
+        statements += [
             f"exchange(&{name}, &{names[number + apart]});"
             for number, name in enumerate(names)
             if not number & apart
         ]
         apart //= 2
-    return found
+    return statements
 
 
 def _sort(names: Sequence[str]) -> list[str]:
-    found, size = [], 2
+    statements, size = [], 2
     while size <= len(names):
         for start in range(0, len(names), size):
-            found += _exchange(_mirrored(names[start : start + size]))
-        found += _clean(names, size // 4)
+            statements += _exchange(_mirrored(names[start : start + size]))
+        statements += _clean(names, size // 4)
         size *= 2
-    return found
+    return statements

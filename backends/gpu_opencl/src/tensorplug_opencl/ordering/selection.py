@@ -93,12 +93,12 @@ class _Search(NamedTuple):
   const index_t span = size / parts + (number < rest);
   global const S *row = x + item / parts * length;{own}"""
 
-    def write(self, at: str, place: str) -> str:
+    def write(self, at: str, source_index: str) -> str:
         """Return the statement that writes the index ``place`` as number ``at``."""
         if self.parts > 1:
-            return f"indices[item * k + {at}] = {place};"
+            return f"indices[item * k + {at}] = {source_index};"
         return (
-            f"{{ const int found = {place}; indices[item * k + {at}] = found; "
+            f"{{ const int found = {source_index}; indices[item * k + {at}] = found; "
             f"values[item * k + {at}] = row[found]; }}"
         )
 

@@ -266,9 +266,9 @@ def _count_lines(digits: Sequence[Digit]) -> float:
         total *= digit.size
     lines = set()
     for number in range(min(NEIGHBOURS, total)):
-        rest, place = number, 0
+        rest, offset = number, 0
         for digit in reversed(digits):
             rest, value = divmod(rest, digit.size)
-            place += value * digit.step
-        lines.add(place // LINE)
+            offset += value * digit.step
+        lines.add(offset // LINE)
     return len(lines) / min(NEIGHBOURS, total)

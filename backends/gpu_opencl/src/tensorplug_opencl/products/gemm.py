@@ -67,13 +67,13 @@ def _list_ways(runtime: Runtime, product: Product) -> list[Way]:
 def _count_slices(runtime: Runtime, product: Product, way: Way) -> int:
     units = runtime.device.max_compute_units
     if isinstance(way, Panels):
-        tiles, wanted = panels.count(runtime, product), panels.BUSY * units
+        tiles, enough = panels.count(runtime, product), panels.BUSY * units
         shortest = LONGER
     else:
-        tiles, wanted, shortest = tiled_products.count(product, way), WAVES * units, SHORTEST
-    if tiles >= wanted:
+        tiles, enough, shortest = tiled_products.count(product, way), WAVES * units, SHORTEST
+    if tiles >= enough:
         return 1
-    return max(1, min(-(-wanted // tiles), product.inner // shortest))
+    return max(1, min(-(-enough // tiles), product.inner // shortest))
 
 
 def _launch(runtime: Runtime, product: Product, ways: list[Way]) -> Launch:

@@ -157,11 +157,13 @@ def _write_source(
     clear = "if (in_blocks) left[v] = 0; " if exact else ""
     lows = "local V *lows = low + place;" if exact else ""
     left = "local V *left = low + place;" if exact else ""
-    part, found = product.c.part_type("c"), product.c.part("c", "column", "column + x")
-    found_first = ""
+    part, column_part = product.c.part_type("c"), product.c.part("c", "column", "column + x")
+    find_columns = ""
     if not isinstance(product.c, Matrix):  # finding its place takes longer than storing it
-        found_first = f"{part} across[WIDE]; for (int x = 0; x < filled; x++) across[x] = {found};"
-        found = "across[x]"
+        find_columns = (
+            f"{part} across[WIDE]; for (int x = 0; x < filled; x++) across[x] = {column_part};"
+        )
+        column_part = "across[x]"
     put = product_texts.write_put(
         product, "value", ("(row + v)", "(column + x)"), ("down", "beside")
     )
@@ -207,7 +209,7 @@ def _write_source(
     const index_t column = column0 + j * WIDE;
     const index_t filled = min(columns - column, (index_t)WIDE);
     {done}
-    {found_first}
+    {find_columns}
     for (index_t i = 0; i < tall; i++) {{
       const index_t place = (j * {at.down} + i) * VECTORS;
       local const A *sum = (local const A *)(total + place);
@@ -220,7 +222,7 @@ def _write_source(
         for (index_t x = 0; x < filled; x++) {{
           A value = {value};
           {closing}
-          const {part} beside = {found};
+          const {part} beside = {column_part};
           {put}
         }}
       }}

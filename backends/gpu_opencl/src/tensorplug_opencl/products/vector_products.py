@@ -103,8 +103,8 @@ def _choose_way(runtime: Runtime, product: Product) -> Way:
     if runtime.is_cpu:
         return Way("dots", wide, ROWS if product.columns >= ROWS else 1)
     most = min(GROUP, runtime.device.max_work_group_size)
-    wanted = max(FEWEST, 1 << (max(product.inner // DEEP, 1) - 1).bit_length())
-    return Way("group", 1 << (min(most, wanted).bit_length() - 1))
+    depth = max(FEWEST, 1 << (max(product.inner // DEEP, 1) - 1).bit_length())
+    return Way("group", 1 << (min(most, depth).bit_length() - 1))
 
 
 def _lies_by_rows(product: Product) -> bool:
@@ -126,12 +126,12 @@ def _count_slices(runtime: Runtime, product: Product, way: Way) -> int:
     """Return into how many slices the inner axis is cut, so that the device has enough to do."""
     units = product.batches * _count_blocks(product, way)
     if runtime.is_cpu:
-        wanted = READERS * runtime.device.max_compute_units // units
+        slices = READERS * runtime.device.max_compute_units // units
         together = product.inner * -(-product.columns // _count_blocks(product, way))
-        return max(1, min(wanted, together // SLICE))
+        return max(1, min(slices, together // SLICE))
     share = way.width if way.kind == "group" else 1
-    wanted = runtime.parallel_items // (units * share)
-    return max(1, min(wanted, product.inner // (SHORTEST * share)))
+    slices = runtime.parallel_items // (units * share)
+    return max(1, min(slices, product.inner // (SHORTEST * share)))
 
 
 def _multiply_slices(
@@ -320,8 +320,8 @@ def _write_sums(product: Product, way: Way) -> Iterator[str]:
         "for (index_t t = 0; t < count; t++)" if way.many > 1 else "for (int t = 0; t < 1; t++)"
     )
     # The last vector overlaps the one before it: both have the same sums.
-    place = f"first + (t + 1) * {width} <= columns ? first + t * {width} : columns - {width}"
-    at = f"const index_t at = {place};"
+    column = f"first + (t + 1) * {width} <= columns ? first + t * {width} : columns - {width}"
+    at = f"const index_t at = {column};"
     yield f"""  const index_t first = block * many * {width};
   const index_t left = (columns - first + {width - 1}) / {width};
   const index_t count = left < many ? left : many;

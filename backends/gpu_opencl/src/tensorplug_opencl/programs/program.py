@@ -229,9 +229,9 @@ class Programs:
         """Build and return the program, unless it crashed an earlier process."""
         key = self._binaries.key(source)
         if source not in self._lethal:
-            found = attempts.find_fatal(key)
-            if found is not None:
-                self._lethal[source] = self._warn(source, found)
+            fatal = attempts.find_fatal(key)
+            if fatal is not None:
+                self._lethal[source] = self._warn(source, fatal)
         if source in self._lethal:
             raise KernelRefusedError(self._lethal[source])
         kept = self._uses_binaries() and self._binaries.has_folder
@@ -243,14 +243,14 @@ class Programs:
         self._untried[source] = None if loaded is None else binary
         return loaded or built
 
-    def _warn(self, source: str, found: Fatal) -> str:
+    def _warn(self, source: str, fatal: Fatal) -> str:
         """Warn that a program is skipped, and return why."""
-        building = found.story.get("step") == "build"
+        building = fatal.story.get("step") == "build"
         step = "was being built" if building else "ran for the first time"
         reason = f"an earlier process died while program {read_title(source)!r} {step}"
         warn(
             f"{reason} on {self._name}. The backend skips this program and computes the op in "
-            f"another way. To try the program again, delete {found.file}, or set {TRIAL}=again "
+            f"another way. To try the program again, delete {fatal.file}, or set {TRIAL}=again "
             "once",
             BackendWarning,
             within=("tensorplug_opencl",),
@@ -261,7 +261,7 @@ class Programs:
         try:
             program = cl.Program(self._context, source)
             build(program, self._options)
-            found = has_kernel(program)
+            usable = has_kernel(program)
         except cl.Error as error:
             if error.code in (
                 cl.status_code.BUILD_PROGRAM_FAILURE,
@@ -272,7 +272,7 @@ class Programs:
                     error, self._name, read_title(source)
                 ) from error
             raise faults.translate(error, self._name, "building a program") from error
-        if not found:
+        if not usable:
             raise faults.explain_missing_kernel(self._device, self._name, read_title(source))
         return program
 

@@ -66,14 +66,14 @@ def make_walk(shape: Shape, axes: tuple[int, ...]) -> Walk:
 
 def count_parts(runtime: Runtime, outputs: int, length: int) -> int:
     """Return into how many parts a row is cut if each work-item walks alone."""
-    wanted = max(1, runtime.parallel_items // max(outputs, 1))
-    return max(1, min(wanted, length // (8 * SHORTEST_PART)))
+    idle = max(1, runtime.parallel_items // max(outputs, 1))
+    return max(1, min(idle, length // (8 * SHORTEST_PART)))
 
 
 def count_parts_on_cpu(runtime: Runtime, units: int, elements: int) -> int:
     """Return into how many parts each of ``units`` walks over ``elements`` is cut on a CPU."""
-    wanted = PARTS * runtime.device.max_compute_units // max(units, 1)
-    parts = min(wanted, elements // PART)
+    idle = PARTS * runtime.device.max_compute_units // max(units, 1)
+    parts = min(idle, elements // PART)
     return parts if parts > 1 and parts * units >= FEWEST_PARTS else 1
 
 
@@ -120,8 +120,8 @@ def make_plan(runtime: Runtime, walk: Walk, width: int) -> Plan:
 def choose_group(runtime: Runtime, length: int) -> int:
     """Return how many work-items share a row, a power of two."""
     most = min(GROUP, runtime.device.max_work_group_size)
-    wanted = max(FEWEST, 1 << (max(length // GROUP_PART, 1) - 1).bit_length())
-    return 1 << (min(most, wanted).bit_length() - 1)
+    depth = max(FEWEST, 1 << (max(length // GROUP_PART, 1) - 1).bit_length())
+    return 1 << (min(most, depth).bit_length() - 1)
 
 
 def _count_parts(runtime: Runtime, plan: Plan) -> int:
@@ -142,9 +142,9 @@ def count_even_parts(
     """
     if runtime.is_cpu:
         return count_parts_on_cpu(runtime, units, length * width)
-    wanted = runtime.parallel_items // (max(units, 1) * max(group, 1))
+    idle = runtime.parallel_items // (max(units, 1) * max(group, 1))
     least = GROUP_PART * group if group else SHORTEST_PART
-    return max(1, min(wanted, length // least))
+    return max(1, min(idle, length // least))
 
 
 def launch(

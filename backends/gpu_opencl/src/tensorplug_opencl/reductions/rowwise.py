@@ -152,9 +152,9 @@ class _Writer:
 
     # Reading and writing -------------------------------------------------------------------
 
-    def _write_value(self, place: str, *, single: bool) -> str:
+    def _write_value(self, offset: str, *, single: bool) -> str:
         """Return the declaration of ``v``, an element or a vector of them."""
-        pointer, width = f"x + start + {place}", self._form.width
+        pointer, width = f"x + start + {offset}", self._form.width
         if single or width == 1:
             return f"const A v = (A)(*({pointer}));"
         loaded = vectors.load(self._recipe.source, width, pointer)

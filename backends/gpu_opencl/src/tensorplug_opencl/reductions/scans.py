@@ -81,18 +81,18 @@ def _choose_way(runtime: Runtime, scan: Scan, source: DType, target: DType) -> _
         widest = vectors.choose_lanes(runtime, *used)
         width = min(widest, 1 << (inner.bit_length() - 1))
         units = outer * -(-inner // width)
-        wanted = rows.PARTS * runtime.device.max_compute_units // units
+        idle = rows.PARTS * runtime.device.max_compute_units // units
         # Two walks instead of one are worth it only if cores would otherwise be idle.
         enough = units >= runtime.device.max_compute_units
-        parts = 1 if enough else min(wanted, length * width // PART)
+        parts = 1 if enough else min(idle, length * width // PART)
         return _Way(width, 0, max(1, parts))
     if inner > 1:
-        wanted = runtime.parallel_items // (outer * inner)
-        return _Way(1, 0, max(1, min(wanted, length // SHORTEST_PART)))
+        idle = runtime.parallel_items // (outer * inner)
+        return _Way(1, 0, max(1, min(idle, length // SHORTEST_PART)))
     most = min(GROUP, runtime.device.max_work_group_size)
     group = 1 << (most.bit_length() - 1)
-    wanted = runtime.parallel_items // (outer * group)
-    return _Way(1, group, max(1, min(wanted, length // (group * PER_ITEM))))
+    idle = runtime.parallel_items // (outer * group)
+    return _Way(1, group, max(1, min(idle, length // (group * PER_ITEM))))
 
 
 def _launch(
@@ -207,7 +207,7 @@ def _write_by_groups(scan: Scan, way: _Way, target: DType, *, totals: bool, carr
     fold, size, stored = scan.fold, way.group, ctypes.stored(target)
     tile = size * PER_ITEM
     neutral = f"(A)({fold.initial})"
-    place = "row * length + (reverse ? length - 1 - c : c)"
+    source = "row * length + (reverse ? length - 1 - c : c)"
     join = fold.join
     return f"""  local A held[{tile}];
   local A sums[{size}];
@@ -219,7 +219,7 @@ def _write_by_groups(scan: Scan, way: _Way, target: DType, *, totals: bool, carr
   for (index_t first = begin; first < end; first += {tile}) {{
     for (index_t at = lane; at < {tile}; at += {size}) {{
       const index_t c = first + at;
-      held[at] = c < end ? (A)x[{place}] : {neutral};
+      held[at] = c < end ? (A)x[{source}] : {neutral};
     }}
     barrier(CLK_LOCAL_MEM_FENCE);
     A whole = {neutral};
@@ -249,7 +249,7 @@ def _write_by_groups(scan: Scan, way: _Way, target: DType, *, totals: bool, carr
         if totals
         else f'''for (index_t at = lane; at < {tile}; at += {size}) {{
       const index_t c = first + at;
-      if (c < end) y[{place}] = ({stored})held[at];
+      if (c < end) y[{source}] = ({stored})held[at];
     }}'''
     }
     {{ const A v = sums[{size - 1}]; {fold.step} }}

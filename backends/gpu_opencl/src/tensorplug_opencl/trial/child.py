@@ -116,29 +116,29 @@ class _Tried:
 
     def _try(self, part: Part) -> str:
         """Build and run a program; return what is wrong with its results, "" if nothing is."""
-        source, wanted = part
+        source, part_checks = part
         try:
-            return self._compare(self._build(source), wanted)
+            return self._compare(self._build(source), part_checks)
         except cl.Error as error:
             return _summarize(error)
 
     def _try_reloaded(self, part: Part) -> str:
         """Build a program, load it again from its binary, and run the loaded one."""
-        source, wanted = part
+        source, part_checks = part
         try:
             binary = read_binary(self._build(source))
             again = cl.Program(self._at.context, [self._at.device], [binary])
             build(again, choose_options(self._at.device))
-            return self._compare(again, wanted)
+            return self._compare(again, part_checks)
         except cl.Error as error:
             return _summarize(error)
 
     def _try_shared(self, part: Part) -> str:
         """Run a program on memory that the host fills and reads without any command."""
-        source, wanted = part
+        source, part_checks = part
         try:
             program = self._build(source)
-            for check in wanted:
+            for check in part_checks:
                 wrong = check.explain_mismatch(self._run_shared(program, check))
                 if wrong:
                     return wrong
@@ -185,8 +185,8 @@ class _Tried:
         build(program, choose_options(self._at.device))
         return program
 
-    def _compare(self, program: cl.Program, wanted: list[Check]) -> str:
-        for check in wanted:
+    def _compare(self, program: cl.Program, part_checks: list[Check]) -> str:
+        for check in part_checks:
             wrong = check.explain_mismatch(self._run(program, check))
             if wrong:
                 return wrong

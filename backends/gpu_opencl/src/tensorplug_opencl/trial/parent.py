@@ -39,11 +39,11 @@ def find_verdicts(devices: Sequence[cl.Device]) -> list[Verdict]:
         unknown = {}
         for key, device in zip(keys, devices, strict=True):
             if key not in _known:
-                found = verdict.recall(key)
-                if found is None:
+                outcome = verdict.recall(key)
+                if outcome is None:
                     unknown[key] = device  # one of several identical devices
                 else:
-                    _known[key] = found
+                    _known[key] = outcome
         if unknown:
             from concurrent.futures import ThreadPoolExecutor  # once on a machine
 
@@ -68,14 +68,14 @@ def _try_device(named: tuple[str, cl.Device]) -> Verdict:
     before = attempts.find_fatal(name)
     number = 1 + int(before.story.get("number", "1")) if before else 1
     if number > ENDED:
-        found = Verdict("unsound", findings=("the process that ran the trial died, twice",))
+        outcome = Verdict("unsound", findings=("the process that ran the trial died, twice",))
     else:
         if before:
             before.file.unlink(missing_ok=True)
         with attempts.attempting(name, number=str(number), device=device.name.strip()):
-            found = _run_trial(device)
-    verdict.keep(key, found, device)
-    return found
+            outcome = _run_trial(device)
+    verdict.keep(key, outcome, device)
+    return outcome
 
 
 def _run_trial(device: cl.Device) -> Verdict:

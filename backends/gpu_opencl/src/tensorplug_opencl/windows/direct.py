@@ -269,7 +269,7 @@ class _Writer(NamedTuple):
                 f"  const bool in{r} = from + {r} * stride{last} < size{last};"
                 for r in range(positions)
             ),
-            *(f"  global const S *p{r} = {place};" for r, place in enumerate(kept)),
+            *(f"  global const S *p{r} = {address};" for r, address in enumerate(kept)),
             self._write_loop([f"in{r} ? p{r}[k] : 0" for r in range(positions)]),
             "  } }",
         ]
@@ -281,20 +281,20 @@ class _Writer(NamedTuple):
         """Return the loop over channels, with an element of x for each position."""
         lines = ["  for (index_t k = 0; k < count; k++, by += outputs) {"]
         for v in range(self.tile.vectors):
-            place = f"by + {v * self.tile.width}"
-            lines.append(f"    const V by{v} = {self.lanes.load(self.stored, place)};")
+            address = f"by + {v * self.tile.width}"
+            lines.append(f"    const V by{v} = {self.lanes.load(self.stored, address)};")
         lines += self.tile.write_products(self.lanes, elements)
         return "\n".join([*lines, "  }"])
 
     def _write_store(self, r: int, v: int) -> str:
         """Return the statements that apply the epilogue to a sum and store it."""
-        place = f"y + (at + {r}) * outputs + {v * self.tile.width}"
+        address = f"y + (at + {r}) * outputs + {v * self.tile.width}"
         if self.epilogue is product_texts.NO_EPILOGUE:
-            return f"  {self.lanes.store(self.stored, place, f'sum{r}_{v}')}"
+            return f"  {self.lanes.store(self.stored, address, f'sum{r}_{v}')}"
         channel = f"(c + {v * self.tile.width} + k)"
         places = {name: f"{channel} * {name}_by" for name, _ in self.epilogue.inputs}
         return f"""  {{ union {{ {self.lanes.element} each[{self.tile.width}]; V all; }} made;
     made.all = sum{r}_{v};
     for (int k = 0; k < {self.tile.width}; k++)
       made.each[k] = {product_texts.call_epilogue(self.epilogue, "made.each[k]", places)};
-    {self.lanes.store(self.stored, place, "made.all")} }}"""
+    {self.lanes.store(self.stored, address, "made.all")} }}"""

@@ -142,7 +142,7 @@ class _Writer(NamedTuple):
         edge = "\n".join(
             [
                 *(f"  const bool in{r} = at >= low{r} && at < high{r};" for r in range(count)),
-                self._write_step([f"in{r} ? {place} : 0" for r, place in enumerate(kept)]),
+                self._write_step([f"in{r} ? {address} : 0" for r, address in enumerate(kept)]),
             ]
         )
         lines += [
@@ -192,8 +192,8 @@ class _Writer(NamedTuple):
         """Return the statements that add the products at position ``at``."""
         lines = []
         for v in range(self.tile.vectors):
-            place = f"given + at * outputs + {v * self.tile.width}"
-            lines.append(f"  const V by{v} = {self.lanes.load(self.stored, place)};")
+            address = f"given + at * outputs + {v * self.tile.width}"
+            lines.append(f"  const V by{v} = {self.lanes.load(self.stored, address)};")
         return "\n".join([*lines, *self.tile.write_products(self.lanes, elements)])
 
 

@@ -84,8 +84,8 @@ def _launch_fold(convolution: Convolution, count: int) -> Launch:
     stored, computed = ctypes.stored(convolution.dtype), ctypes.computed(convolution.dtype)
 
     def write(lanes: Lanes, visit: Visit) -> str:
-        place = "x + ((image * sources + from) * places + tap) * channels + c"
-        take = f"sum += {lanes.load(stored, place)};"
+        source = "x + ((image * sources + from) * places + tap) * channels + c"
+        take = f"sum += {lanes.load(stored, source)};"
         store = lanes.store(stored, f"y + {strips.RESULT}", "sum")
         return f"A sum = 0;\n{visit(take)}\n  {store}"
 

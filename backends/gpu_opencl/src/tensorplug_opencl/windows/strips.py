@@ -43,26 +43,26 @@ class Lanes(NamedTuple):
         """Return the type of all lanes if each has ``ctype``."""
         return ctype if self.width == 1 else f"{ctype}{self.width}"
 
-    def load(self, ctype: str, place: str, to: str = "") -> str:
+    def load(self, ctype: str, address: str, to: str = "") -> str:
         """Return the elements of ``ctype`` from the pointer ``place`` on, converted to ``to``."""
         to = to or self.element
         if self.width == 1:
-            return f"({to})*({place})"
-        loaded = vectors.load(ctype, self.width, place)
+            return f"({to})*({address})"
+        loaded = vectors.load(ctype, self.width, address)
         return loaded if ctype == to else f"convert_{self.widen(to)}({loaded})"
 
-    def store(self, ctype: str, place: str, value: str, made: str = "") -> str:
+    def store(self, ctype: str, address: str, value: str, made: str = "") -> str:
         """Return the statement that stores ``value``, whose elements have the type ``made``."""
         if self.width == 1:
-            return f"*({place}) = ({ctype})({value});"
+            return f"*({address}) = ({ctype})({value});"
         same = ctype == (made or self.element)
         kept = value if same else f"convert_{self.widen(ctype)}({value})"
-        return vectors.store(ctype, self.width, place, kept)
+        return vectors.store(ctype, self.width, address, kept)
 
-    def gather(self, place: str) -> str:
+    def gather(self, address: str) -> str:
         """Return the elements at ``place``, an expression over the channel ``{c}``, together."""
         each = ", ".join(
-            f"({self.element}){place.format(c=f'(c + {k})')}" for k in range(self.width)
+            f"({self.element}){address.format(c=f'(c + {k})')}" for k in range(self.width)
         )
         return f"(A)({each})"
 
