@@ -128,12 +128,6 @@ def test_fill(call, near, shape, value, dtype):
     near(call(creation.FILL, shape=shape, value=value, dtype=dtype), expected, dtype)
 
 
-def test_like(call, near):
-    x = numbers((2, 3), "uint16")
-    near(call(creation.ZEROS_LIKE, x), np.zeros((2, 3)), "uint16")
-    near(call(creation.ONES_LIKE, x), np.ones((2, 3)), "uint16")
-
-
 @pytest.mark.parametrize(
     ("start", "stop", "step", "dtype", "expected"),
     [

@@ -12,8 +12,8 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import TensorType
 from tensorplug.ops.matrix_products import BATCH_MAT_MUL
 from tensorplug.ops.nn import fused
-from tensorplug_opencl.kernels.matrix_products import make_product
 from tensorplug_opencl.products import vector_products
+from tensorplug_opencl.products.dense import make_product
 
 if TYPE_CHECKING:
     from tensorplug_opencl.backend import OpenCLBackend

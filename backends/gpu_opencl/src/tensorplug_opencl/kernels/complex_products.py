@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 from tensorplug.plugin import KernelTable, TensorType, specs
 from tensorplug_opencl import pairs
 from tensorplug_opencl.codegen import calls, complex_functions, layouts, templates
-from tensorplug_opencl.kernels import matrix_products
 from tensorplug_opencl.movement import moving
+from tensorplug_opencl.products import dense
 from tensorplug_opencl.reductions import rows
 
 if TYPE_CHECKING:
@@ -115,9 +115,7 @@ def batch_mat_mul(
     widen = calls.make_producer(
         runtime, wide_b, _launch_widening(runtime, b, inner, columns, turned=transpose_b)
     )
-    multiply = matrix_products.batch_mat_mul(
-        wide_a, wide_b, transpose_a=False, transpose_b=False, backend=backend, out=wide_out
-    )
+    multiply = dense.prepare(runtime, wide_a, wide_b, wide_out)
 
     def run(a: DeviceBuffer, b: DeviceBuffer) -> DeviceBuffer:
         first = pairs.as_pairs(a if turn is None else turn(a)).view(wide_a.shape)

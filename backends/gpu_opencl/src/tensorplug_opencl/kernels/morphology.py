@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from tensorplug.algorithms import dilation_windows
 from tensorplug.plugin import KernelTable, TensorType, Window, specs
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl.codegen import calls, ctypes, layouts, templates
-from tensorplug_opencl.kernels import reduction
+from tensorplug_opencl.codegen import calls, ctypes, folds, layouts, templates
 from tensorplug_opencl.reductions import rows
 
 if TYPE_CHECKING:
@@ -124,7 +123,7 @@ class _Dilation(NamedTuple):
             self.result.size,
             f"{_SEARCH}  y[i] = {expression};",
             f"typedef {computed} A;\n#define RING {ctypes.ring(dtype)}\n"
-            f"#define LOWEST {reduction.lowest(dtype)}\n#define SUM(a, b) {wrapped}",
+            f"#define LOWEST {folds.lowest(dtype)}\n#define SUM(a, b) {wrapped}",
         )
 
     def winners(self, runtime: Runtime) -> Launch:
@@ -165,7 +164,7 @@ def backprop_input(
     if not dy.size or not out.size:
         return calls.make_constant(runtime, out)
     dilation = _Dilation.of(x, filter, attributes)
-    fold, stored = reduction.sum_fold(out.dtype), ctypes.stored(out.dtype)
+    fold, stored = folds.sum_fold(out.dtype), ctypes.stored(out.dtype)
     find = dilation.winners(runtime)
     collect = dilation.launch(
         runtime,
@@ -212,7 +211,7 @@ def backprop_filter(
     sums = TensorType(wide, (parts, *out.shape))
     find, add = dilation.winners(runtime), _launch_tap_sums(runtime, dy, sums)
     walk = rows.make_walk(sums.shape, (0,))
-    fold = reduction.sum_fold(out.dtype)
+    fold = folds.sum_fold(out.dtype)
     finish = rows.make_reducer(runtime, "Dilation2DBackpropFilter", walk, wide, out, fold)
     make_winners = runtime.prepare_empty(TensorType(dt.int32, dy.shape))
     make_sums = runtime.prepare_empty(sums)
@@ -228,7 +227,7 @@ def backprop_filter(
 
 def _launch_tap_sums(runtime: Runtime, dy: TensorType, sums: TensorType) -> Launch:
     """Return the launch (dy, winners, sums) that adds up, for each part of the windows."""
-    fold, stored = reduction.sum_fold(dy.dtype), ctypes.stored(sums.dtype)
+    fold, stored = folds.sum_fold(dy.dtype), ctypes.stored(sums.dtype)
     index = layouts.index_dtype(dy.size, sums.size)
     parts, channels = sums.shape[0], sums.shape[-1]
     windows = dy.size // channels

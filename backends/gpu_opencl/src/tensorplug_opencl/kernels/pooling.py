@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from tensorplug.algorithms import dilated_pooling_windows, pooling_windows
 from tensorplug.plugin import KernelTable, TensorType, Windows, specs
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl.codegen import calls, ctypes
+from tensorplug_opencl.codegen import calls, ctypes, folds
 from tensorplug_opencl.codegen.templates import Array
-from tensorplug_opencl.kernels import reduction
 from tensorplug_opencl.windows import strips
 from tensorplug_opencl.windows.strips import RESULT, SOURCE, Lanes, Visit, Walk
 
@@ -88,7 +87,7 @@ class Search(NamedTuple):
   const {ctype} better = (winner < 0) | (((v > best) | (v != v)) & (best == best));
   best = better ? v : best;
   winner = better ? ({ctype})({number}) : winner;"""
-        return f"A best = {reduction.lowest(self.dtype)};\n  {ctype} winner = -1;\n{visit(take)}"
+        return f"A best = {folds.lowest(self.dtype)};\n  {ctype} winner = -1;\n{visit(take)}"
 
     def launch(
         self, walk: Walk, title: str, number: str, results: Callable[[Lanes], Sequence[Result]]
@@ -128,7 +127,7 @@ def _take_average(walk: Walk, x: TensorType, out: TensorType) -> Call:
     """Return the average of the elements under each window; NaN on padding alone."""
     if not out.size:
         return calls.make_empty(walk.runtime, out)
-    fold = reduction.sum_fold(out.dtype)
+    fold = folds.sum_fold(out.dtype)
     ctype, stored = ctypes.stored(x.dtype), ctypes.stored(out.dtype)
 
     def write(lanes: Lanes, visit: Visit) -> str:
@@ -155,7 +154,7 @@ def _launch_collect(
     out: TensorType,
 ) -> Launch:
     """Return the launch that adds up, for each element, the ``share`` of each window over it."""
-    fold, stored = reduction.sum_fold(out.dtype), ctypes.stored(out.dtype)
+    fold, stored = folds.sum_fold(out.dtype), ctypes.stored(out.dtype)
 
     def write(lanes: Lanes, visit: Visit) -> str:
         take = f"const A v = {share(lanes)};\n  {fold.step}"

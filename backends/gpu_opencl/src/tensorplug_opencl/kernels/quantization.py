@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from tensorplug.plugin import KernelRefusedError, KernelTable, TensorType, specs
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl.kernels import matrix_products
+from tensorplug_opencl.products import dense
 
 if TYPE_CHECKING:
     from tensorplug_opencl.codegen.calls import Call
@@ -33,5 +33,5 @@ def quantized_mat_mul(
     rest = (a_scale, b_scale, a_zero_point, b_zero_point)
     if a.dtype is not b.dtype or a.dtype not in _FACTORS or rest != (None,) * len(rest):
         raise KernelRefusedError("it multiplies two of int8 or two of uint8, and nothing else")
-    multiply = matrix_products.prepare_wide(backend, a, b, out)
+    multiply = dense.prepare(backend.runtime, a, b, out)
     return lambda a, b, *_rest: multiply(a, b)

@@ -9,7 +9,6 @@ from tensorplug_opencl.codegen import calls
 from tensorplug_opencl.codegen.folds import (
     all_fold,
     any_fold,
-    lowest,
     max_fold,
     min_fold,
     product_fold,
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
     from tensorplug_opencl.codegen.calls import Call
     from tensorplug_opencl.codegen.folds import Fold
     from tensorplug_opencl.opened import OpenedDevice
-
-__all__ = ["kernels", "lowest", "sum_fold"]
 
 kernels = KernelTable()
 

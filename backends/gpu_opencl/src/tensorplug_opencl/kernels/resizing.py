@@ -9,8 +9,7 @@ import numpy as np
 from tensorplug.algorithms import bilinear_taps, nearest_pixels
 from tensorplug.plugin import DType, KernelTable, TensorType, specs
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl.codegen import calls, ctypes, layouts, templates
-from tensorplug_opencl.kernels import reduction
+from tensorplug_opencl.codegen import calls, ctypes, folds, layouts, templates
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -199,7 +198,7 @@ def _collect(runtime: Runtime, sides: list[_Shares], dy: TensorType, out: Tensor
             np.concatenate([rows.share, columns.share]).astype(_choose_weight_dtype(out.dtype)),
         ),
     ]
-    fold, stored = reduction.sum_fold(out.dtype), ctypes.stored(out.dtype)
+    fold, stored = folds.sum_fold(out.dtype), ctypes.stored(out.dtype)
     body = f"""  {fold.state}
   for (int r = starts[row]; r < starts[row + 1]; r++) {{
     const index_t line = (index_t)pixels[r] * x_width;

@@ -23,8 +23,8 @@ from tensorplug.plugin import (
     specs,
 )
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl.codegen import calls, ctypes, layouts, templates
-from tensorplug_opencl.kernels import indexing, reduction
+from tensorplug_opencl.codegen import calls, ctypes, folds, layouts, templates
+from tensorplug_opencl.kernels import indexing
 from tensorplug_opencl.ordering import merging
 
 if TYPE_CHECKING:
@@ -270,7 +270,7 @@ def _launch_add_runs(runtime: Runtime, updates: TensorType, count: int, out: Ten
     """Return the launch that adds up each run of equal rows in sorted order."""
     inner = updates.size // count
     index = layouts.index_dtype(updates.size, out.size)
-    fold = reduction.sum_fold(out.dtype)
+    fold = folds.sum_fold(out.dtype)
     stored = ctypes.stored(out.dtype)
     text = templates.write_program(
         f"add runs of {out.dtype}",
