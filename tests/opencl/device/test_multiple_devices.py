@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 
-from .conftest import require_device
+from tests.opencl.conftest import require_device
 
 PROGRAM = """
 import json, threading

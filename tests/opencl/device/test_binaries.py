@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pyopencl as cl
 import pytest
+from tests.opencl.conftest import require_device
 
 from tensorplug.errors import BackendWarning
 from tensorplug_opencl import device, faults
@@ -17,8 +18,6 @@ from tensorplug_opencl.machine import cache_folder, processor
 from tensorplug_opencl.machine.limits import Limits
 from tensorplug_opencl.programs import binaries, program
 from tensorplug_opencl.programs.program import Programs, build, choose_options, read_binary
-
-from .conftest import require_device
 
 ADD = """// add {0}
 kernel void run(global const int *x, const long x_at, global int *y, const long y_at) {{

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pyopencl as cl
 import pytest
+from tests.opencl.memory.test_asynchrony import TURNS, busy, running, spun, tried  # noqa: F401  # busy is a fixture
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import TensorType
@@ -16,8 +17,6 @@ from tensorplug_opencl.backend import OpenCLBackend
 from tensorplug_opencl.machine.limits import Limits
 from tensorplug_opencl.memory import shared_memory
 from tensorplug_opencl.memory.shared_memory import LEAST
-
-from .test_asynchrony import TURNS, busy, running, spun, tried  # noqa: F401  # busy is a fixture
 
 SIZES = (0, 1, LEAST - 1, LEAST, 3 * LEAST)
 

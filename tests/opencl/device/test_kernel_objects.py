@@ -8,12 +8,11 @@ import threading
 import numpy as np
 import pyopencl as cl
 import pytest
+from tests.opencl.device.test_runtime import ADD_CONSTANT
 
 from tensorplug_opencl.programs import kernel_objects, program
 from tensorplug_opencl.programs.kernel_objects import KernelObjects
 from tensorplug_opencl.programs.program import Programs
-
-from .test_runtime import ADD_CONSTANT
 
 
 @pytest.fixture

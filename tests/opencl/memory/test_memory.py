@@ -6,6 +6,7 @@ import gc
 
 import numpy as np
 import pytest
+from tests.opencl.conftest import require_device
 
 import tensorplug as tp
 from tensorplug.contract import dtypes as dt
@@ -14,8 +15,6 @@ from tensorplug.errors import BackendMemoryError, SettingsError
 from tensorplug.testing import isolated_engine
 from tensorplug_opencl.backend import OpenCLBackend
 from tensorplug_opencl.memory.pool import LIMIT, parse_limit
-
-from .conftest import require_device
 
 MIB = 1 << 20
 

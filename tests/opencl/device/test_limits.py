@@ -10,6 +10,7 @@ import sys
 
 import numpy as np
 import pytest
+from tests.opencl.conftest import require_device
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.expressions import OPERATIONS, apply, parameter
@@ -23,8 +24,6 @@ from tensorplug_opencl.codegen.statements import Writer
 from tensorplug_opencl.machine.limits import STEPS, Limits
 from tensorplug_opencl.reductions import rowwise
 from tensorplug_opencl.trial import vector_checks
-
-from .conftest import require_device
 
 
 def test_a_backend_keeps_to_its_limits(target):

@@ -10,14 +10,13 @@ import sys
 import numpy as np
 import pyopencl as cl
 import pytest
+from tests.opencl.conftest import require_device
+from tests.opencl.device.test_faults import fault
 
 from tensorplug.errors import KernelRefusedError
 from tensorplug_opencl import device
 from tensorplug_opencl.launch import HEAVY_GROUP, LIGHT_GROUP, choose_group
 from tensorplug_opencl.machine import cache_folder
-
-from .conftest import require_device
-from .test_faults import fault
 
 INFO = cl.kernel_work_group_info
 COUNT = """// count

@@ -7,11 +7,10 @@ import threading
 
 import numpy as np
 import pytest
+from tests.opencl.conftest import require_device
 
 import tensorplug as tp
 from tensorplug.testing import isolated_engine
-
-from .conftest import require_device
 
 
 @pytest.fixture(autouse=True)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from tests.core.support import training
 from tests.core.support.catalogue_calls import KERNELS, cases, run_twice
+from tests.opencl.conftest import require_device
 
 import tensorplug as tp
 from tensorplug.contract.backend import CountsBuffers
@@ -20,8 +21,6 @@ from tensorplug.observers.leaks import LeakCheck
 from tensorplug.ops import creation
 from tensorplug.ops.arithmetic import ADD
 from tensorplug.testing import isolated_engine
-
-from .conftest import require_device
 
 
 @pytest.fixture

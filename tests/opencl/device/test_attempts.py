@@ -11,11 +11,10 @@ import textwrap
 
 import numpy as np
 import pytest
+from tests.opencl.conftest import require_device
 
 from tensorplug_opencl.machine import attempts, cache_folder
 from tensorplug_opencl.machine.settings import TRIAL
-
-from .conftest import require_device
 
 HELD = """
 import sys, time

@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 from tests.core.support import interrupts, reentry
 from tests.core.support.reentry import points_of
+from tests.opencl.conftest import require_device
 
 import tensorplug as tp
 from tensorplug.dispatch.context import current_context
 from tensorplug.testing import isolated_engine
 from tensorplug_opencl.machine import cache_folder
-
-from .conftest import require_device
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -10,11 +10,10 @@ import threading
 import numpy as np
 import pyopencl as cl
 import pytest
+from tests.opencl.device.test_faults import Failing
 
 from tensorplug.errors import DeviceLostError
 from tensorplug_opencl.memory import staging
-
-from .test_faults import Failing
 
 SPIN = """// spin
 kernel void run(global const int *x, const long x_at, global int *y, const long y_at,
