@@ -57,8 +57,8 @@ def _find_library(name: str, library: str) -> Path | None:
         return None
     for file in files:
         if file.name == library:
-            library = Path(str(file.locate())).resolve()
-            return library if library.exists() else None
+            resolved = Path(str(file.locate())).resolve()
+            return resolved if resolved.exists() else None
     return None
 
 
