@@ -18,8 +18,7 @@ from tensorplug.autodiff.tracing import (
 )
 from tensorplug.contract import dtypes as dt
 from tensorplug.dispatch.calls import as_tensor, is_here
-from tensorplug.dispatch.context import current_context
-from tensorplug.engine.interpreters import is_taped
+from tensorplug.dispatch.context import current_context, is_taped
 from tensorplug.errors import ArgumentError, NotConnectedError
 from tensorplug.mapping.vmap import vmap
 from tensorplug.ops import casting, creation, diagonals, joining, movement

@@ -13,7 +13,9 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.dispatch.commitment import follow
 from tensorplug.dispatch.context import current_context, use_context
 from tensorplug.dispatch.tensor import Tensor
-from tensorplug.engine.interpreters import Carried, Interpreter, kernel_runner, run_call
+from tensorplug.engine.interpreters import Interpreter
+from tensorplug.engine.logical_devices import Carried
+from tensorplug.engine.plan_calls import kernel_runner, run_call
 from tensorplug.errors import GradientNotFoundError
 from tensorplug.ops import creation
 

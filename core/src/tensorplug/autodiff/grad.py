@@ -27,7 +27,7 @@ from tensorplug.autodiff.tracing import (
 )
 from tensorplug.dispatch.calls import as_tensor
 from tensorplug.dispatch.tensor import Tensor
-from tensorplug.engine.interpreters import Carried
+from tensorplug.engine.logical_devices import Carried
 from tensorplug.ops import creation
 from tensorplug.tensors.tree import flatten
 from tensorplug.tensors.variable import alias

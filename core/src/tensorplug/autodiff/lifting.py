@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tensorplug.autodiff.forward import ForwardMode
 from tensorplug.dispatch.context import use_context
 from tensorplug.dispatch.tensor import Tensor
-from tensorplug.engine.interpreters import Lifted
+from tensorplug.engine.lifted import Lifted
 from tensorplug.mapping.examples import Examples
 from tensorplug.tensors.tree import flatten
 

@@ -12,9 +12,8 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
 from tensorplug.contract.arguments import choice, flag
 from tensorplug.dispatch.calls import as_tensor
-from tensorplug.dispatch.context import current_context, use_context
+from tensorplug.dispatch.context import current_context, is_taped, use_context
 from tensorplug.dispatch.tensor import Tensor
-from tensorplug.engine.interpreters import is_taped
 from tensorplug.errors import ArgumentError, DTypeError, NotConnectedError, ShapeError
 from tensorplug.ops import creation
 from tensorplug.tensors.tree import flatten, matched, paths, rebuild_leaf

@@ -39,6 +39,7 @@ def run_programs(proceed: Callable[..., list[Tensor]], call: Any) -> list[Tensor
         return proceed(call)
     if plan.how in BY_OPS:
         if call.seen:
+            # A program is one kernel to them: neither its values nor its nodes would be seen.
             call.found = plan.source or plan
         elif plan.traceable and plan.device.is_real:
             call.found = _with_program(call.engine, plan)

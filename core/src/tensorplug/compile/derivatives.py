@@ -27,9 +27,8 @@ from tensorplug.compile.tracing.passes import (
 from tensorplug.compile.tracing.trace import Trace
 from tensorplug.contract.dtypes import INEXACT
 from tensorplug.dispatch.calls import to_device
-from tensorplug.dispatch.context import current_context, use_context
+from tensorplug.dispatch.context import current_context, is_taped, use_context
 from tensorplug.dispatch.tensor import Tensor
-from tensorplug.engine.interpreters import is_taped
 from tensorplug.errors import BackendClosedError, GradientError
 from tensorplug.ops import creation
 from tensorplug.tensors.variable import alias

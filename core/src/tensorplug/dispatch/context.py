@@ -230,6 +230,15 @@ def is_recorded(tensor: Tensor) -> bool:
     return tensor._node is not None and current_context().recording is not None
 
 
+def is_taped(context: Context | None) -> bool:
+    """Return whether a tape records in ``context``, or outside the interpreters that it is in."""
+    while context is not None:
+        if context.recording is not None:
+            return True
+        context = context.outside
+    return False
+
+
 class use_context:  # noqa: N801  # used as a function: ``with use_context(context):``
     """Make a context current inside a ``with`` block, in this thread or task only."""
 

@@ -179,6 +179,7 @@ class Devices:
             if device.closed:
                 raise BackendClosedError(f"backend {device.name!r} {device.fate}")
             self._active = device
+            # `dispatch` reads plans from the context and never asks which device is active.
             for context in self._followers:
                 context.plans, _ = device.caches(context.autocast)
 

@@ -18,24 +18,19 @@ from abc import ABC, abstractmethod
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from tensorplug.dispatch.calls import (
-    dispatch,
-    dispatch_binary,
-    dispatch_multiple,
-    dispatch_unary,
-)
 from tensorplug.dispatch.context import (
     Context,
     current_context,
     engine_of,
     innermost,
+    is_taped,
     use_context,
 )
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.engine.logical_devices import Carried, LogicalDevice
 from tensorplug.engine.operands import flatten
-from tensorplug.engine.plans import extra_arguments, unsupported_dtype
-from tensorplug.engine.widening import find_decomposition
+from tensorplug.engine.plan_calls import entry_by_ops, run_call
+from tensorplug.engine.plans import extra_arguments
 from tensorplug.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -45,13 +40,10 @@ if TYPE_CHECKING:
     import numpy as np
 
     from tensorplug.contract.dtypes import DType
-    from tensorplug.contract.entries import DecompositionEntry
     from tensorplug.contract.spec import TensorType
     from tensorplug.dispatch.device import Device, Placement
     from tensorplug.engine.engine import Engine
     from tensorplug.engine.plans import Plan, Step
-
-__all__ = ["Carried", "Interpreter", "Lifted", "is_taped", "kernel_runner", "run_call"]
 
 LIMIT: Final = 16
 """Interpreters per device, which keep their plans for the next call: one per kind and size."""
@@ -94,6 +86,7 @@ class Interpreter(ABC):
 
     @classmethod
     def _on(cls, device: Device, parameters: tuple[Hashable, ...], *, taped: bool) -> Self:
+        # Kept on the device, so that the plans of a function stay known from call to call.
         key = (cls, taped, *parameters)
         found: Self | None = device.interpreters.get(key)
         if found is None:
@@ -236,7 +229,7 @@ class Interpreter(ABC):
         spec = plan.spec
         inner = None
         if not any(plan.state.gradient(spec.name, name) for name in spec.input_names):
-            inner = _decomposition(plan)
+            inner = entry_by_ops(plan)
         plan.taped = inner is None
         plan.call = partial(self._run, plan)
         return [("interpreted", f"by {self.name}")]
@@ -247,10 +240,11 @@ class Interpreter(ABC):
         if context.device is not self.device or outside is None:
             raise self.escaped()
         self.check_call(inputs, context.call)
-        entry = None if plan.taped or context.recording is None else _decomposition(plan)
+        entry = None if plan.taped or context.recording is None else entry_by_ops(plan)
         if entry is not None:
             with use_context(context.replace(autocast=None)):
                 return entry.function(*inputs, **extra_arguments(plan, entry.asks))
+        # In the context of now: the plan is for all calls, whose contexts outside differ.
         with use_context(outside):
             found = self._run_outside(plan, inputs)
         return found if plan.spec.multiple_outputs else found[0]
@@ -281,6 +275,8 @@ class Interpreter(ABC):
             )
         if fast is None:
             return outputs
+        # From now on `dispatch` runs it: it wraps the buffer in a tensor of the plan's type, which
+        # is that of all calls, since shapes are static and constants are in the same places.
         plan.takes_buffers, plan.call = True, partial(self._run_buffers, fast)
         return [output._buffer for output in outputs]
 
@@ -308,7 +304,7 @@ class Interpreter(ABC):
 
         It is for ``interpret``. No tape inside sees these calls.
         """
-        entry = _decomposition(plan)
+        entry = entry_by_ops(plan)
         if entry is None:
             return None
         call = self.call_of(inputs)
@@ -397,89 +393,8 @@ class Interpreter(ABC):
         raise ArgumentError(f"{self.name}: {message}")
 
 
-class Lifted:
-    """A function of logical tensors as one of the physical tensors that carry them.
-
-    Functions with a meaning of their own, such as checkpoints and loops, are *lifted*: inside an
-    interpreter they are called outside, on the physical tensors (``Interpreter.lower``), and with
-    such a function in the place of the user's. It may be called at any time, in any context:
-    also by a backward pass after the call of the interpreter has ended.
-
-    Args:
-        interpreter: of the logical tensors.
-        function: takes logical tensors and returns a list of them.
-        types: of the logical arguments.
-        call: of the interpreter, whose logical tensors the function may use.
-
-    ``results``: the types of the logical results of the last call, for ``Interpreter.lift``.
-    """
-
-    def __init__(
-        self,
-        interpreter: Interpreter,
-        function: Callable[..., Sequence[Tensor]],
-        types: Sequence[TensorType],
-        call: object,
-    ) -> None:
-        self.interpreter = interpreter
-        self.call = call
-        self.function = function
-        self.types = types
-        self.results: list[TensorType] = []
-        self.autocast: DType | None = current_context().autocast
-
-    def __call__(self, *physical: Tensor) -> list[Tensor]:
-        """Call the function; return the physical tensors that carry its results."""
-        interpreter = self.interpreter
-        arguments = interpreter.lift(physical, self.types, self.call)
-        outside = current_context().replace(autocast=self.autocast)
-        with use_context(interpreter.context(outside, self.call)):
-            results = self.function(*arguments)
-            interpreter.check_call(results, self.call)
-        self.results = [result.type for result in results]
-        return interpreter.lower(results)
-
-
-def run_call(plan: Plan, inputs: Sequence[Any], **changes: Any) -> list[Tensor]:
-    """Run the kernel of ``plan`` on ``inputs``, with ``changes`` of its attributes."""
-    attributes = {**plan.attributes, **changes}
-    if plan.spec.multiple_outputs:
-        return dispatch_multiple(plan.spec, *inputs, **attributes)
-    return [dispatch(plan.spec, *inputs, **attributes)]
-
-
-def kernel_runner(plan: Plan, **changes: Any) -> Callable[..., Any]:
-    """Return a function of inputs that runs the kernel of ``plan``, as ``run_call`` does.
-
-    It returns a tensor, or a list of them if the kernel has multiple outputs.
-    """
-    spec, attributes = plan.spec, {**plan.attributes, **changes}
-    if spec.multiple_outputs:
-        return partial(dispatch_multiple, spec, **attributes)
-    if attributes or len(plan.inputs) not in (1, 2):
-        return partial(dispatch, spec, **attributes)
-    return partial(dispatch_unary if len(plan.inputs) == 1 else dispatch_binary, spec)
-
-
-def is_taped(context: Context | None) -> bool:
-    """Return whether a tape records in ``context``, or outside the interpreters that it is in."""
-    while context is not None:
-        if context.recording is not None:
-            return True
-        context = context.outside
-    return False
-
-
 def _outside() -> Context:
     """Return the context outside of the interpreter that runs the current one."""
     outside = current_context().outside
     assert outside is not None
     return outside
-
-
-def _decomposition(plan: Plan) -> DecompositionEntry | None:
-    """Return the decomposition of a call into ops; None if it has none."""
-    owned = find_decomposition(plan)
-    if owned is None or owned.entry.on_host or unsupported_dtype(plan, owned.entry.dtypes):
-        return None
-    return owned.entry

@@ -142,11 +142,14 @@ class Path:
         """Send a call down the stack of its context; ``device`` is that of the context."""
         if attributes:
             attributes = device.interpreter.fixed(attributes)
+        # Before the key, which has no place for what is not a tensor yet, or not on this device.
         tensors = operands.prepare_inputs(device, spec, inputs)
         # An interpreter runs ops in the context outside. Observers there see these, not the call.
         observers = (*context.observers, *self.observers) if device.is_real else ()
         if observers:
             report_inputs(observers, inputs, tensors)
+        # From the innermost to the outermost. Only what the context has is there, since each
+        # handler costs a Python call, and plans of the slow path run often.
         proceed: Proceed = self._execute
         if observers:
             proceed = partial(observe, proceed)
@@ -183,6 +186,7 @@ class Path:
 
     def _cast_automatically(self, proceed: Proceed, call: Call) -> list[Tensor]:
         """Let the rules of ``autocast`` choose the dtype; otherwise the call is as outside."""
+        # Its rules are kept apart from the plans, which calls outside the block share.
         low: Any = call.context.autocast
         call.found = find_plan(self.registry, call.device, low, call.key, call.spec, call.inputs)
         return proceed(call)
@@ -199,6 +203,8 @@ class Path:
         if not found.published:
             self._publish(call)
         context, inputs, attributes = call.context, call.inputs, call.attributes
+        # By `dispatch`, which is faster, unless somebody must see the casts as part of this call,
+        # or they would run in another context than the one that this call is for.
         if not call.observers and device.is_real and context is innermost():
             outputs = found.run(inputs, attributes)
         else:
@@ -214,6 +220,8 @@ class Path:
         """Run what the plan calls; a plan that has run and was checked enters the cache."""
         plan: plans.Plan = call.found
         outputs = plan.execute_verified(call.inputs)
+        # Not before: a plan in the cache runs without a check, and a call that raises may be of a
+        # kernel that refuses these data only.
         if not plan.published:
             self._publish(call)
         return outputs
@@ -225,6 +233,7 @@ class Path:
         promotion = self._find_promotion(spec, types, None)
         if promotion is not None:
             return promotion
+        # Here and not in each call: two specs of one name would share kernels and rules.
         self.registry.check(spec)
         tensors = operands.flatten(call.inputs)
         committed = True in [tensor._placement.committed for tensor in tensors]
@@ -293,6 +302,7 @@ class Path:
             return
         # `dispatch` runs the fast plans without checks of their outputs, and without a tape that
         # must see the kernels of a program.
+        # (The plan below it stays for calls under such a tape, which take the slow path.)
         source = found.source if isinstance(found, plans.Plan) else None
         fast = isinstance(found, plans.Plan) and found.takes_buffers and found.static_shapes
         fast = fast and not self.observers and (source is None or source.taped)
@@ -308,6 +318,8 @@ class Path:
         found: plans.Plan | Promotion,
     ) -> None:
         """Put a plan into a cache of a device, unless the registry has changed since then."""
+        # Another thread may have added or removed kernels while this plan was made: the caches
+        # were cleared then, and must not get it.
         with device.lock:
             if found.state is self.registry.state and not device.closed:
                 device.remember(cache, key, found)

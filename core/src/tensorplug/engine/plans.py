@@ -216,6 +216,8 @@ class Plan:
         """
         other = copy.copy(self)
         other.call, other.source, other.takes_buffers, other.usage = run, self, True, usage
+        # Of its own: a tape saves what the rules of this form need, and its first result is
+        # checked like that of any plan.
         other.recipes, other.published = {}, False
         return other
 

@@ -59,6 +59,7 @@ def resolve_decomposition(plan: Plan, steps: list[Step]) -> bool:
     if missing:
         steps.append(("decomposed", f"the one of {owned.owner} does not take {missing}"))
         return False
+    # Once per plan: the attributes are part of its key.
     extras = extra_arguments(plan, entry.asks)
     if entry.on_host:
         plan.call = fallback.on_host(
@@ -78,6 +79,7 @@ def resolve_decomposition(plan: Plan, steps: list[Step]) -> bool:
     def call(*tensors: Any) -> Any:
         context = current_context()
         recording = None if opaque else context.recording
+        # Without autocast: its rules are for the calls of a program, not for those inside one.
         # On this device, even if another thread sets another backend meanwhile.
         with use_context(context.replace(device=device, recording=recording, autocast=None)):
             result = entry.function(*tensors, **extras)

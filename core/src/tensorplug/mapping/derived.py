@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.dispatch.calls import dispatch
-from tensorplug.engine.interpreters import run_call
 from tensorplug.engine.operands import flatten
+from tensorplug.engine.plan_calls import run_call
 from tensorplug.ops.movement import RESHAPE, broadcast_to
 
 if TYPE_CHECKING:

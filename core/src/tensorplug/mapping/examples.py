@@ -10,7 +10,9 @@ from tensorplug.contract.rule_entries import BatchingEntry
 from tensorplug.contract.spec import TensorType
 from tensorplug.dispatch.context import current_context
 from tensorplug.dispatch.tensor import Tensor
-from tensorplug.engine.interpreters import Carried, Interpreter, kernel_runner, run_call
+from tensorplug.engine.interpreters import Interpreter
+from tensorplug.engine.logical_devices import Carried
+from tensorplug.engine.plan_calls import kernel_runner, run_call
 from tensorplug.engine.registry import Owned
 from tensorplug.errors import ArgumentError, KernelOutputError, ShapeError
 from tensorplug.mapping.derived import (

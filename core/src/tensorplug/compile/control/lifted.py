@@ -16,7 +16,8 @@ from tensorplug.contract.dtypes import INEXACT
 from tensorplug.contract.spec import TensorType
 from tensorplug.dispatch.context import current_context, use_context
 from tensorplug.dispatch.tensor import Tensor
-from tensorplug.engine.interpreters import Carried, Interpreter
+from tensorplug.engine.interpreters import Interpreter
+from tensorplug.engine.logical_devices import Carried
 from tensorplug.mapping.examples import Batched, Examples
 from tensorplug.ops import choosing, creation, reduction
 from tensorplug.ops.arrangement import moveaxis

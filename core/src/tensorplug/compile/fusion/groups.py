@@ -154,6 +154,7 @@ class _Program:
         if not self._is_worthwhile(members):
             return
         inside = set(places)
+        # A value that members alone use never reaches memory, which is what a group saves.
         outputs = [
             output
             for at in places
@@ -171,6 +172,7 @@ class _Program:
             return
         self.declined |= inside
         if len(places) > 1:
+            # What a backend declines as a whole, it may take in parts.
             cut = self._cut(places)
             yield from self.fuse(places[:cut])
             yield from self.fuse(places[cut:])
@@ -216,6 +218,7 @@ class _Program:
         if len(computing) != 1:
             return bool(computing)
         plan = self.calls[computing[0]].plan
+        # One native kernel is one pass already, unless it consists of several steps.
         if plan.how != "native":
             return True
         return isinstance(self.steps[computing[0]], Composite) and not is_plain_reduction(plan)
@@ -263,6 +266,7 @@ class _Grouping:
         for operand in operands:
             members = self._filled.get(operand)
             if members is not None and members is not joined:
+                # It has to run before this call; a later member might need what this call makes.
                 members.open = False
 
     def _join(self, call: Call, step: Step, used: Sequence[_Members]) -> _Members | None:
@@ -276,11 +280,13 @@ class _Grouping:
         for members in used:
             if members.loops.add(call, step):
                 return members
+        # A reshape alone computes nothing: a group that began with it would be a copy.
         return None if isinstance(step, Reshape) else self._start(call, step)
 
     def _start(self, call: Call, step: Step) -> _Members | None:
         """Return a group of one call; None if there is none."""
         least = self.program.backend.least_group
+        # In a compiled function a small group saves calls, though it saves no time per element.
         least = min(least, 1) if self.program.small else least
         for shape in _shapes(call):
             if prod(shape) >= least:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tensorplug.compile.tracing.nested import NestedPlan
 from tensorplug.compile.tracing.values import Constant, Value
 from tensorplug.dispatch.tensor import Tensor
-from tensorplug.engine.interpreters import run_call
+from tensorplug.engine.plan_calls import run_call
 from tensorplug.errors import CompileError
 from tensorplug.observers.observation import describe
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from tensorplug.autodiff.recording import Recording
     from tensorplug.compile.arguments.floats import Floats
-    from tensorplug.compile.tracing.trace import Call, Held, Read
-    from tensorplug.compile.tracing.values import Constant, Value
+    from tensorplug.compile.tracing.trace import Call, Read
+    from tensorplug.compile.tracing.values import Constant, Held, Value
     from tensorplug.contract.dtypes import DType
     from tensorplug.dispatch.device import Device
     from tensorplug.engine.engine import Engine

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from tensorplug.autodiff.tape import find_boundary, mark
 from tensorplug.compile.arguments.floats import Floats, TracedFloat, fixed
 from tensorplug.compile.tracing.traced_device import TracedDevice
-from tensorplug.compile.tracing.values import Constant, Value, error, needs_data
+from tensorplug.compile.tracing.values import Constant, Held, Value, error, needs_data
 from tensorplug.contract import dtypes as dt
 from tensorplug.dispatch.context import Context, current_context
 from tensorplug.dispatch.tensor import Tensor
@@ -82,12 +82,6 @@ class Recorded:
     def numbers(self) -> list[Value]:
         """The inputs of the program that are made of floats, in the order of ``floats.inputs``."""
         return [self.by_float[input_] for input_ in self.floats.inputs]
-
-
-class Held(Protocol):
-    """A number that a Python object holds, and that a traced function reads and assigns."""
-
-    value: float
 
 
 @dataclass(eq=False)

@@ -1,0 +1,46 @@
+"""Calls of the kernel of a plan, by ops: on other tensors, with other attributes, or inside."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from tensorplug.dispatch.calls import dispatch, dispatch_binary, dispatch_multiple, dispatch_unary
+from tensorplug.engine.plans import unsupported_dtype
+from tensorplug.engine.widening import find_decomposition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tensorplug.contract.entries import DecompositionEntry
+    from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.engine.plans import Plan
+
+
+def run_call(plan: Plan, inputs: Sequence[Any], **changes: Any) -> list[Tensor]:
+    """Run the kernel of ``plan`` on ``inputs``, with ``changes`` of its attributes."""
+    attributes = {**plan.attributes, **changes}
+    if plan.spec.multiple_outputs:
+        return dispatch_multiple(plan.spec, *inputs, **attributes)
+    return [dispatch(plan.spec, *inputs, **attributes)]
+
+
+def kernel_runner(plan: Plan, **changes: Any) -> Callable[..., Any]:
+    """Return a function of inputs that runs the kernel of ``plan``, as ``run_call`` does.
+
+    It returns a tensor, or a list of them if the kernel has multiple outputs.
+    """
+    spec, attributes = plan.spec, {**plan.attributes, **changes}
+    if spec.multiple_outputs:
+        return partial(dispatch_multiple, spec, **attributes)
+    if attributes or len(plan.inputs) not in (1, 2):
+        return partial(dispatch, spec, **attributes)
+    return partial(dispatch_unary if len(plan.inputs) == 1 else dispatch_binary, spec)
+
+
+def entry_by_ops(plan: Plan) -> DecompositionEntry | None:
+    """Return the decomposition of a call into ops; None if it has none."""
+    owned = find_decomposition(plan)
+    if owned is None or owned.entry.on_host or unsupported_dtype(plan, owned.entry.dtypes):
+        return None
+    return owned.entry
