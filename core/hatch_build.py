@@ -20,7 +20,7 @@ class GeneratedFiles(BuildHookInterface[Any]):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Write the stubs; name the folders of the examples to copy, and where to."""
         root = Path(self.root)
-        _write_stubs(root / "src")
+        _write_stubs(root / "src", root.parent / "extensions")
         if version == "editable":
             return  # then `new` reads the examples from the repository
         target = TEMPLATES if self.target_name == "wheel" else f"src/{TEMPLATES}"
@@ -33,9 +33,16 @@ class GeneratedFiles(BuildHookInterface[Any]):
             build_data["force_include"][str(sources)] = f"{target}/{kind}/src"
 
 
-def _write_stubs(source: Path) -> None:
-    """Write them by the package itself, in a process that imports it from its source."""
-    path = os.pathsep.join([str(source), *filter(None, [os.environ.get("PYTHONPATH")])])
+def _write_stubs(source: Path, extensions: Path) -> None:
+    """Write them by the package itself, in a process that imports it from its source.
+
+    They declare what the extensions of the repository bring, so they are written where these are.
+    An sdist already has them.
+    """
+    if not extensions.is_dir() and (source / "tensorplug" / "__init__.pyi").is_file():
+        return
+    sources = [str(source), *map(str, sorted(extensions.glob("*/src")))]
+    path = os.pathsep.join([*sources, *filter(None, [os.environ.get("PYTHONPATH")])])
     environment = {**os.environ, "PYTHONPATH": path, "TENSORPLUG_AUTOLOAD": "0"}
     command = [sys.executable, "-m", "tensorplug.testing.stubs"]
     subprocess.run(command, env=environment, check=True)  # noqa: S603  # this Python

@@ -9,6 +9,7 @@ Each build of the distribution writes them (``core/hatch_build.py``), and so do 
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import inspect
 import math
 import sys
@@ -19,7 +20,6 @@ from typing import TYPE_CHECKING, Any, Final
 import tensorplug
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.introspection import families
-from tensorplug.plugins import parts
 from tensorplug.system.distributions import EXTENSIONS
 from tensorplug.tensors import methods
 from tensorplug.testing.annotation_names import AnnotationNames
@@ -57,34 +57,42 @@ def stubs() -> dict[str, str]:
 def _package() -> str:
     """Return the stub of the package: imports of all public names."""
     brought = _brought("")
-    own = {name for name in tensorplug.__all__ if name not in brought}
+    own = {*tensorplug.__all__} - brought.keys()
     lines = {_import(tensorplug, name) for name in (*own, "__array_namespace_info__")}
-    lines |= {*brought.values()}
     constants = "__array_api_version__: str\n__version__: str\n"
-    return f"{_HEAD}{''.join(sorted(lines))}\n{constants}\n{_listed([*own, *brought])}"
+    imports = "".join(sorted({*lines, *brought.values()}))
+    return f"{_HEAD}{imports}\n{constants}\n{_listed([*own, *brought])}"
 
 
 def _module(module: ModuleType) -> str:
     """Return the stub of a public module."""
-    brought = _brought(f"{module.__name__.rpartition('.')[2]}.")
-    own = {name for name in module.__all__ if name not in brought}
-    lines = {*(_import(module, name) for name in own), *brought.values()}
-    return f"{_HEAD}{''.join(sorted(lines))}\n{_listed([*own, *brought])}"
+    brought = _brought(module.__name__.partition(".")[2])
+    own = {*module.__all__} - brought.keys()
+    lines = {_import(module, name) for name in own}
+    return f"{_HEAD}{''.join(sorted({*lines, *brought.values()}))}\n{_listed([*own, *brought])}"
 
 
 def _brought(part: str) -> dict[str, str]:
-    """Return the imports of the names that extensions bring, whether installed or not."""
-    lines = {}
-    for public, place in EXTENSIONS.items():
-        name = public.removeprefix(part)
-        if public.startswith(part) and "." not in name:
-            package, _, member = place.partition(":")
-            lines[name] = (
-                f"from {package} import {member} as {name}\n"
-                if member
-                else f"import {package} as {name}\n"
-            )
-    return lines
+    """Return the import of each name that an extension brings to a public module.
+
+    ``part``: ``"special"``, or "" for the package. No extension need be installed.
+    """
+    imports = {}
+    for path, place in EXTENSIONS.items():
+        owner, _, name = path.rpartition(".")
+        home, _, member = place.partition(":")
+        if owner == part:
+            form = f"from {home} import {member}" if member else f"import {home}"
+            imports[name] = f"{form} as {name}\n"
+    return imports
+
+
+def _brought_functions() -> Iterator[Callable[..., Any]]:
+    """Yield the functions of extensions, if they are there: some are methods of tensors."""
+    for place in EXTENSIONS.values():
+        home, _, member = place.partition(":")
+        if member and importlib.util.find_spec(home.partition(".")[0]):
+            yield getattr(importlib.import_module(home), member)
 
 
 def _listed(public: Iterable[str]) -> str:
@@ -115,10 +123,9 @@ def _holders(value: object) -> Iterator[tuple[str, str]]:
 
 def _tensor() -> str:
     """Return the stub of the Tensor with all its methods."""
-    brought = [parts.find(name) for name in parts.installed()]
     chained = sorted(
         {
-            *(function for function in brought if hasattr(function, "__tensorplug_chained__")),
+            *(each for each in _brought_functions() if hasattr(each, "__tensorplug_chained__")),
             *(
                 function
                 for _, family in families.families()
