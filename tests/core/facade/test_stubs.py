@@ -30,6 +30,7 @@ def test_a_package_gets_the_stubs_of_now_alone(tmp_path: Path) -> None:
 
 
 def test_the_methods_that_the_stub_declares_are_there() -> None:
+    tp.asarray(0)  # the first engine attaches those of extensions
     lines = [line for line in METHODS.splitlines() if line.startswith("    def ")]
     declared = {line.split("def ")[1].split("(")[0] for line in lines}
     assert {"squared_difference", "sum", "conv2d", "topk", "__add__", "__setitem__"} <= declared
