@@ -106,7 +106,7 @@ packaging: $(FOR_WORK) ## build wheels, install them into fresh environments, tr
 
 compare: $(FOR_WORK) ## install PyTorch, JAX and onnxruntime, and run the tests that need them
 	$(PIP) install --group compare
-	$(BIN)/python -m pytest tests/core/contract/test_bfloat16.py tests/core/contract/test_storage_dtypes.py \
+	$(BIN)/python -m pytest tests/core/contract/test_bfloat16.py tests/core/contract/test_storage_interchange.py \
 	  tests/core/tensors/test_storage.py \
 	  tests/cpu/test_dlpack.py tests/opencl/memory/test_interchange.py \
 	  extensions/onnx/tests/test_networks.py extensions/onnx/tests/test_comparing.py
