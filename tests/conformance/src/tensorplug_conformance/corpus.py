@@ -79,8 +79,8 @@ def wrap(exact: Array, dtype: np.dtype[np.generic]) -> Array:
     limits: Any = np.iinfo(dtype)
     bits = 8 * dtype.itemsize
     low = int(limits.min)
-    flat = [((int(value) - low) % (1 << bits)) + low for value in np.ravel(np.asarray(exact))]
-    return np.array(flat, dtype=dtype).reshape(np.shape(exact))
+    integers = np.frompyfunc(int, 1, 1)(np.ravel(np.asarray(exact)))
+    return ((integers - low) % (1 << bits) + low).astype(dtype).reshape(np.shape(exact))
 
 
 class Corpus:

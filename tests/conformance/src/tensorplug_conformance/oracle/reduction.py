@@ -53,8 +53,7 @@ def total(x: Array, *, axis: Axes = None, keep_dims: bool = False) -> Reference:
     flat, _ = rows(wide(x), axes)
     if kind_of(x.dtype) not in "fc":
         dtype = np.dtype(np.int32) if x.dtype.kind == "b" else x.dtype
-        exact = _listed(flat, lambda row: sum(row.tolist()))
-        return placed(wrap(exact, dtype), x, axes, keep_dims=keep_dims)
+        return placed(wrap(flat.sum(axis=1), dtype), x, axes, keep_dims=keep_dims)
     with np.errstate(all="ignore"):
         bound = np.abs(flat).sum(axis=1) * levels(flat.shape[1]) * epsilon(x)
         return Bounded(
@@ -69,8 +68,7 @@ def product(x: Array, *, axis: Axes = None, keep_dims: bool = False) -> Referenc
     flat, _ = rows(wide(x), axes)
     if kind_of(x.dtype) not in "fc":
         dtype = np.dtype(np.int32) if x.dtype.kind == "b" else x.dtype
-        exact = _listed(flat, lambda row: math.prod(row.tolist()))
-        return placed(wrap(exact, dtype), x, axes, keep_dims=keep_dims)
+        return placed(wrap(flat.prod(axis=1), dtype), x, axes, keep_dims=keep_dims)
     with np.errstate(all="ignore"):
         value = flat.prod(axis=1)
         factor = (4 if x.dtype.kind == "c" else 1) * max(1, flat.shape[1]) / 2
