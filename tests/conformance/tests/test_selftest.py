@@ -13,12 +13,8 @@ from tensorplug.plugin import specs
 from tensorplug_conformance.checks import CheckFailedError, Target, checks
 from tensorplug_conformance.denominator import Row, entries
 from tensorplug_conformance.selftest import Finding, try_backend, try_saboteur
-from tensorplug_conformance.selftest.backends import (
-    WRONG_BACKENDS,
-    Remote,
-    WrongBackend,
-    engine_with,
-)
+from tensorplug_conformance.selftest.backends import WRONG_BACKENDS, WrongBackend, engine_with
+from tensorplug_conformance.selftest.delegates import Remote
 from tensorplug_conformance.selftest.generation import families, selected
 from tensorplug_conformance.selftest.honesty import MISBEHAVIOUR, Misbehaviour, try_misbehaviour
 from tensorplug_conformance.selftest.kinds import generated

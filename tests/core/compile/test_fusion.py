@@ -15,7 +15,7 @@ from tensorplug.contract import inference
 from tensorplug.contract.spec import KernelSpec
 from tensorplug.dispatch.calls import dispatch
 from tensorplug.dispatch.context import Context, use_context
-from tensorplug_conformance.selftest.backends import Delegate
+from tensorplug_conformance.selftest.delegates import Delegate
 from tensorplug_conformance.selftest.programs.engines import delegating
 from tensorplug_conformance.selftest.programs.groups import interpreter
 

@@ -80,7 +80,8 @@ def wrap(exact: Array, dtype: np.dtype[np.generic]) -> Array:
     bits = 8 * dtype.itemsize
     low = int(limits.min)
     integers = np.frompyfunc(int, 1, 1)(np.ravel(np.asarray(exact)))
-    return ((integers - low) % (1 << bits) + low).astype(dtype).reshape(np.shape(exact))
+    wrapped: Array = ((integers - low) % (1 << bits) + low).astype(dtype)
+    return wrapped.reshape(np.shape(exact))
 
 
 class Corpus:

@@ -22,27 +22,9 @@ if TYPE_CHECKING:
     from tensorplug.plugin import Backend, DeviceInfo, DType
     from tensorplug_conformance.case import Array
 
+from tensorplug_conformance.selftest.delegates import Delegate, Unguarded
 
 _LARGE: Final = 1 << 20  # bytes
-
-
-class Delegate:
-    """Passes every call on to the clean backend."""
-
-    def __init__(self, clean: Backend) -> None:
-        self.clean = clean
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.clean, name)
-
-
-class Remote(Delegate):
-    """Does not share its buffers with the host."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("share_"):
-            raise AttributeError(name)
-        return getattr(self.clean, name)
 
 
 class _SharesHostMemory(Delegate):
@@ -150,22 +132,6 @@ class _MixesThreads(Delegate):
 
     def from_host(self, array: Array) -> Any:
         return self.clean.from_host(self.staging.passed(array))
-
-
-class Unguarded:
-    """Memory that ``write`` overwrites, whatever loans are alive."""
-
-    def __init__(self, array: Array, write: Callable[[Array, Any, Any], bool]) -> None:
-        self._array = np.array(array)
-        self._write = write
-
-    def lend(self) -> Array:
-        """Return a view of the memory."""
-        return self._array.view()
-
-    def overwrite(self, key: Any, value: Any) -> bool:
-        """Call ``write``."""
-        return self._write(self._array, key, value)
 
 
 class _SaysItWrote(Delegate):

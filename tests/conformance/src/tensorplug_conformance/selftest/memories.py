@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug_conformance.selftest.backends import Delegate, WrongBackend
+from tensorplug_conformance.selftest.backends import WrongBackend
+from tensorplug_conformance.selftest.delegates import Delegate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence

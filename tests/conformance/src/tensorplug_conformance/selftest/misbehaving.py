@@ -20,7 +20,8 @@ from tensorplug.contract.owner import Owner
 from tensorplug.plugin import KernelRefusedError, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug.plugins.assembly import build_engine
-from tensorplug_conformance.selftest.backends import Delegate, Remote, WrongBackend, engine_with
+from tensorplug_conformance.selftest.backends import WrongBackend, engine_with
+from tensorplug_conformance.selftest.delegates import Delegate, Remote
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,6 +15,20 @@ if TYPE_CHECKING:
 
     from tensorplug_conformance.case import Array
 
+from tensorplug_conformance.selftest.wrong_formulas import (
+    half_sum,
+    max_skips_nan,
+    narrow_mean,
+    narrow_norm,
+    narrow_product,
+    narrow_softmax,
+    narrow_sum,
+    scatter_assigns,
+    ties_last,
+    unstable_softmax,
+    without_a_half,
+)
+
 
 def _elements(change: Callable[[Array], Any]) -> Callable[[Call], Any]:
     """Return a saboteur that changes every output."""
@@ -72,14 +86,6 @@ def _huge(call: Call) -> bool:
     return max(type_.size for type_ in call.types) > 1 << 20
 
 
-def _without_a_half(x: Array) -> Array:
-    """Return the result if the thread for the first half never ran."""
-    out = x.copy()
-    half = out.reshape(-1)[: out.size // 2]
-    half[...] = np.zeros((), x.dtype) if x.dtype.kind != "b" else ~half
-    return out
-
-
 def _strided(call: Call) -> bool:
     return any(
         not buffer.flags.c_contiguous for buffer in call.buffers if isinstance(buffer, np.ndarray)
@@ -130,40 +136,6 @@ def _second_call(call: Call) -> Any:
         return [np.nextafter(array, np.inf) for array in found]
 
 
-def _half_sum(x: Array, *, axis: Any, keep_dims: bool) -> Array:
-    return np.asarray(x.astype(np.float16).sum(axis=axis, keepdims=keep_dims, dtype=np.float16))
-
-
-def _narrow_sum(x: Array, *, axis: Any, keep_dims: bool) -> Array:
-    return np.asarray(x.sum(axis=axis, keepdims=keep_dims, dtype=x.dtype))
-
-
-def _narrow_mean(x: Array, *, axis: Any, keep_dims: bool) -> Array:
-    total = _narrow_sum(x, axis=axis, keep_dims=keep_dims)
-    return np.asarray(total / np.asarray(x.size // max(total.size, 1)).astype(x.dtype))
-
-
-def _narrow_product(a: Array, b: Array, *, transpose_a: bool, transpose_b: bool) -> Array:
-    a, b = a.swapaxes(-1, -2) if transpose_a else a, b.swapaxes(-1, -2) if transpose_b else b
-    total = np.zeros((), a.dtype)
-    for k in range(a.shape[-1]):
-        total = total + a[..., k, None] * b[..., k, None, :]
-    return np.asarray(total)
-
-
-def _narrow_softmax(x: Array, *, dim: int) -> Array:
-    e = np.exp(x - x.max(axis=dim, keepdims=True, initial=-np.inf))
-    return np.asarray(e / e.sum(axis=dim, keepdims=True, dtype=x.dtype))
-
-
-def _narrow_norm(x: Array, scale: Any, offset: Any, *, axis: Any, epsilon: float) -> Array:
-    centred = x - _narrow_mean(x, axis=axis, keep_dims=True)
-    variance = _narrow_mean(centred * centred, axis=axis, keep_dims=True).astype(np.float32)
-    found = centred.astype(np.float32) / np.sqrt(variance + epsilon)
-    found = found if scale is None else found * scale.astype(np.float32)
-    return np.asarray(found if offset is None else found + offset.astype(np.float32))
-
-
 def _narrow_channels(call: Call) -> Any:
     """Add up what the channels give, each of which is right, in the dtype of the result."""
     x, taps = call.inputs()
@@ -190,25 +162,6 @@ def _ties_away(call: Call) -> Any:
     right = call.clean()[0]
     away = ((x.view(np.uint32) + np.uint32(0x8000)) >> 16).astype(np.uint16).view(target.numpy)
     return [np.where(np.isfinite(right), away, right)]
-
-
-def _scatter_assigns(indices: Array, updates: Array, *, shape: Any) -> Array:
-    out = np.zeros(shape, dtype=updates.dtype)
-    out[tuple(np.moveaxis(indices, -1, 0))] = updates
-    return out
-
-
-def _ties_last(x: Array, *, axis: int) -> Array:
-    return np.asarray(x.shape[axis] - 1 - np.argmax(np.flip(x, axis), axis=axis))
-
-
-def _max_skips_nan(x: Array, *, reduction_indices: Any, keep_dims: bool) -> Array:
-    return np.asarray(np.nanmax(x, axis=reduction_indices, keepdims=keep_dims, initial=-np.inf))
-
-
-def _unstable_softmax(x: Array, *, dim: int) -> Array:
-    e = np.exp(x)
-    return np.asarray(e / e.sum(axis=dim, keepdims=True))
 
 
 def _zero_padded(call: Call) -> Any:
@@ -250,7 +203,7 @@ def saboteurs() -> tuple[Saboteur, ...]:
         )
     ]
     sizes += [
-        Saboteur("a part left out above 2**20", name, _only(_huge, _without_a_half), dtype)
+        Saboteur("a part left out above 2**20", name, _only(_huge, without_a_half), dtype)
         for name, dtype in (("Add", "float32"), ("Tanh", "float32"), ("LogicalNot", "bool"))
     ]
     strides = [
@@ -309,7 +262,7 @@ def _rules() -> list[Saboteur]:
     """Return those that break a rule of arithmetic, of order or of special values."""
     return [
         Saboteur("NaN lost", "Maximum", _host(np.fmax)),
-        Saboteur("NaN lost", "Max", _host(_max_skips_nan)),
+        Saboteur("NaN lost", "Max", _host(max_skips_nan)),
         Saboteur("NaN lost", "Relu", _host(lambda x: np.where(x > 0, x, 0))),
         Saboteur("NaN equal", "Equal", _host(lambda a, b: (a == b) | (np.isnan(a) & np.isnan(b)))),
         Saboteur("sign of zero lost", "Neg", _host(lambda x: 0 - x)),
@@ -320,7 +273,7 @@ def _rules() -> list[Saboteur]:
             _elements(lambda y: np.where(np.abs(y) < finfo(y.dtype).tiny, 0, y)),
         ),
         Saboteur("infinities clipped", "Exp", _elements(np.nan_to_num)),
-        Saboteur("ties last", "ArgMax", _host(_ties_last), "int32"),
+        Saboteur("ties last", "ArgMax", _host(ties_last), "int32"),
         Saboteur("truncates", "FloorDiv", _truncated),
         Saboteur("truncates", "FloorDiv", _truncated, "int32"),
         Saboteur("truncates", "Floor", _host(np.trunc)),
@@ -351,26 +304,26 @@ def _rules() -> list[Saboteur]:
             ),
             "float64",
         ),
-        Saboteur("half-precision accumulator", "Sum", _host(_half_sum)),
+        Saboteur("half-precision accumulator", "Sum", _host(half_sum)),
         *(
             Saboteur("narrow accumulator", name, wrong, "bfloat16", demanded=True)
             for name, wrong in (
-                ("Sum", _host(_narrow_sum)),
-                ("Mean", _host(_narrow_mean)),
-                ("BatchMatMul", _host(_narrow_product)),
-                ("Softmax", _host(_narrow_softmax)),
-                ("LayerNorm", _host(_narrow_norm)),
+                ("Sum", _host(narrow_sum)),
+                ("Mean", _host(narrow_mean)),
+                ("BatchMatMul", _host(narrow_product)),
+                ("Softmax", _host(narrow_softmax)),
+                ("LayerNorm", _host(narrow_norm)),
                 ("Conv2D", _narrow_channels),
             )
         ),
         Saboteur("rounds towards zero", "Cast", _cut_off, demanded=True),
         Saboteur("ties away from zero", "Cast", _ties_away, demanded=True),
-        Saboteur("lost update", "ScatterNd", _host(_scatter_assigns)),
-        Saboteur("lost update", "ScatterNd", _host(_scatter_assigns), "int32"),
+        Saboteur("lost update", "ScatterNd", _host(scatter_assigns)),
+        Saboteur("lost update", "ScatterNd", _host(scatter_assigns), "int32"),
         Saboteur("negative index", "GatherV2", _negative_as_0),
         Saboteur("wrong second output", "TopK", _wrong_second),
         Saboteur("padding wins", "MaxPool", _zero_padded),
-        Saboteur("not shifted", "Softmax", _host(_unstable_softmax)),
+        Saboteur("not shifted", "Softmax", _host(unstable_softmax)),
         Saboteur("infinities", "FloorDiv", _host(np.floor_divide)),
         Saboteur("saturates", "Cast", _saturated),
         Saboteur("operands swapped", "Sub", _host(lambda a, b: b - a)),

@@ -15,7 +15,8 @@ from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import specs
 from tensorplug_conformance.denominator import Row
 from tensorplug_conformance.floats import finfo, kind_of
-from tensorplug_conformance.selftest.backends import Delegate, WrongBackend, engine_with
+from tensorplug_conformance.selftest.backends import WrongBackend, engine_with
+from tensorplug_conformance.selftest.delegates import Delegate
 from tensorplug_conformance.selftest.trials import Trial
 from tensorplug_conformance.session import Session
 from tensorplug_conformance.trying.rows import run_row

@@ -28,9 +28,10 @@ from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.case import flat
 from tensorplug_conformance.denominator import Row
 from tensorplug_conformance.primitives import PRIMITIVES
+from tensorplug_conformance.trying.faults import WrongResultError
 from tensorplug_conformance.trying.references import worked_out
 from tensorplug_conformance.trying.soak import own_cases
-from tensorplug_conformance.trying.trial import Trial, WrongResultError, outputs_of
+from tensorplug_conformance.trying.trial import Trial, outputs_of
 from tensorplug_conformance.verdicts import RowVerdict
 
 if TYPE_CHECKING:

@@ -18,18 +18,13 @@ from tensorplug_conformance.points.gradients import WrongGradientError, judge_gr
 from tensorplug_conformance.primitives import PRIMITIVES, REQUIRED_DTYPES
 from tensorplug_conformance.trying.claims import claimed, in_vain
 from tensorplug_conformance.trying.concurrency import disturbed, disturbed_often, widest
+from tensorplug_conformance.trying.faults import DeclinedError, PresentationError, WrongResultError
 from tensorplug_conformance.trying.leaks import left_behind, shows_leaks
 from tensorplug_conformance.trying.notes import unnoted
 from tensorplug_conformance.trying.references import References, worked_out
 from tensorplug_conformance.trying.reuse import mistaken, most_telling
 from tensorplug_conformance.trying.surroundings import Surroundings
-from tensorplug_conformance.trying.trial import (
-    DeclinedError,
-    PresentationError,
-    Trial,
-    WrongResultError,
-    outputs_of,
-)
+from tensorplug_conformance.trying.trial import Trial, outputs_of
 from tensorplug_conformance.variants.histories import flipped
 from tensorplug_conformance.variants.presentations import Presented, presented
 from tensorplug_conformance.variants.ranks import ranks_of

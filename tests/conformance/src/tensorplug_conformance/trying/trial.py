@@ -27,25 +27,10 @@ if TYPE_CHECKING:
     from tensorplug_conformance.trying.references import Right
     from tensorplug_conformance.verdicts import RowVerdict
 
+from tensorplug_conformance.trying.faults import DeclinedError, PresentationError, WrongResultError
 
 _CHAINED: Final = 4096  # elements
 _NEAR: Final = 1e-3  # relative to the largest
-
-
-class WrongResultError(Exception):
-    """A case went wrong; the text says how."""
-
-
-class PresentationError(Exception):
-    """A case went wrong in one of its presentations; the cause says how."""
-
-    def __init__(self, presentation: Presentation) -> None:
-        super().__init__(presentation.id)
-        self.presentation = presentation
-
-
-class DeclinedError(Exception):
-    """The backend's kernel declined this call, and the row asks for that kernel."""
 
 
 def outputs_of(spec: KernelSpec, case: Case) -> tuple[TensorType, ...]:

@@ -15,7 +15,7 @@ from tensorplug_conformance.floats import computing, finfo, kind_of
 from tensorplug_conformance.variants.sizes import is_call, resized
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from tensorplug_conformance.case import Array, Case
     from tensorplug_conformance.case_entry import CaseEntry
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     _Loss = tuple[str, Callable[..., Array], Callable[[Array], Array]]
 
+from tensorplug_conformance.variants.special_values import EXACT, LOSSES, VALUES, is_lucky
 
 _SMALL: Final = 4096  # elements of an input that is laid out anew
 _FEW: Final = 512  # elements of an input that gets other values
@@ -109,11 +110,11 @@ def _valued(
     dtype = _operand_arrays(base, position)[0].dtype
     exact = tolerances().of(entry, dt.of(dtype)) == 0
     found = []
-    for what, fits, shown, put in (*_VALUES, *(_EXACT if exact else ())):
+    for what, fits, shown, put in (*VALUES, *(EXACT if exact else ())):
         if all(map(fits, _operand_arrays(base, position))) and not any(map(shown, tried)):
             several = [_changed(base, position, change, f"{what} in {name}") for change in put]
             found.append(next((case for case in several if _shows(entry, case)), several[0]))
-    losses = _LOSSES if exact or dtype.kind in "iu" else {}
+    losses = LOSSES if exact or dtype.kind in "iu" else {}
     found += _telling(entry, (*small, *found), base, position, losses.get(kind_of(dtype), ()))
     yield from found
 
@@ -131,7 +132,7 @@ def _telling(
     """
     name = entry.spec.input_names[position]
     for what, put, lost in losses:
-        lucky = any(map(_is_lucky, _operand_arrays(base, position)))
+        lucky = any(map(is_lucky, _operand_arrays(base, position)))
         if not lucky and any(_suffers(entry, case, position, lost) for case in cases):
             continue
         for seed in range(_DRAWS):
@@ -208,136 +209,6 @@ def _shows(entry: CaseEntry, case: Case) -> bool:
     return found is None or any(
         kind_of(array.dtype) not in "fc" or not bool(np.isfinite(array).all()) for array in found
     )
-
-
-def _with(*places: tuple[int, float]) -> Callable[[Array], Array]:
-    """Return a function that puts values into an array, so many eighths of the way in."""
-
-    def put(x: Array) -> Array:
-        out = x.copy()
-        for eighths, value in places:
-            out.flat[(out.size - 1) * eighths // 8] = value
-        return out
-
-    return put
-
-
-def _close(x: Array, seed: int = 0) -> Array:
-    """Return numbers about 1 that differ in the last digits alone."""
-    order = np.random.default_rng(x.size + seed).permutation(x.size).reshape(x.shape)
-    return np.asarray(1 + (order + 1) * (16 * finfo(x.dtype).eps), dtype=x.dtype)
-
-
-def _halved(x: Array) -> Array:
-    """Return ``x`` rounded to half of its digits."""
-    fraction, exponent = np.frexp(x)
-    half = 2.0 ** (finfo(x.dtype).nmant // 2)
-    with np.errstate(over="ignore"):  # the largest is rounded up
-        return np.asarray(np.ldexp(np.rint(fraction * half) / half, exponent), dtype=x.dtype)
-
-
-def _flushed(x: Array) -> Array:
-    """Return ``x`` with 0 for subnormals."""
-    return np.where(abs(x) < finfo(x.dtype).smallest_normal, x.dtype.type(0), x)
-
-
-def _subnormal(x: Array, seed: int = 0) -> Array:
-    """Return the numbers nearest to 0, of both signs and in no order."""
-    least = np.nextafter(np.zeros((), x.dtype), np.ones((), x.dtype))
-    steps = (np.arange(x.size) + seed) * 7 % 11 - 5
-    return np.asarray(least * steps.astype(x.dtype), dtype=x.dtype).reshape(x.shape)
-
-
-def _clipped(x: Array) -> Array:
-    """Return ``x`` without values that need the highest bit, or one more than that."""
-    limits: Any = np.iinfo(x.dtype)
-    return np.asarray(np.clip(x, limits.min // 2, limits.max // 2), dtype=x.dtype)
-
-
-def _signed(x: Array) -> Array:
-    """Return unsigned integers read as signed ones."""
-    return x.view(f"i{x.dtype.itemsize}")
-
-
-def _far(x: Array, seed: int = 0) -> Array:
-    """Return integers that floats of 24 or 53 bits do not hold, and the extremes."""
-    limits: Any = np.iinfo(x.dtype)
-    low, high = int(limits.min), int(limits.max)
-    values = [high - 2, low + 1, high // 2 + 2, high, low, high - 1, high // 3]
-    if x.dtype.itemsize > 2:
-        values = [(1 << 24) + 1, (1 << 24) + 3, *values]
-    return np.resize(np.roll(np.array(values, dtype=x.dtype), seed), x.shape)
-
-
-def _is_float(x: Array) -> bool:
-    return bool(kind_of(x.dtype) == "f")
-
-
-def _is_integer(x: Array) -> bool:
-    return x.dtype.kind in "iu"
-
-
-def _has_nan(x: Array) -> bool:
-    return _is_float(x) and bool(np.isnan(x).any())
-
-
-def _has_infinity(x: Array) -> bool:
-    return _is_float(x) and bool(np.isinf(x).any())
-
-
-def _is_lucky(x: Array) -> bool:
-    """Return whether ordinary numbers of the dtype of ``x`` may be close or tiny by chance.
-
-    Cases may not depend on the seed, so such numbers do not count.
-    """
-    return _is_float(x) and computing(x.dtype) != x.dtype
-
-
-def _has_subnormal(x: Array) -> bool:
-    if not _is_float(x) or _is_lucky(x):
-        return False
-    return bool(np.any((x != 0) & (np.abs(x) < finfo(x.dtype).tiny)))
-
-
-def _has_close(x: Array) -> bool:
-    """Return whether sorted neighbours differ by a few eps, so that lower precision errs."""
-    if not _is_float(x) or _is_lucky(x):
-        return False
-    known = np.unique(x[np.isfinite(x) & (np.abs(x) > _LEAST)])
-    with np.errstate(over="ignore"):
-        return bool(np.any(np.diff(known) < 64 * finfo(x.dtype).eps * np.abs(known[1:])))
-
-
-_LEAST: Final = 1e-3  # of smaller numbers, other formats hold as many digits or none
-
-
-def _has_far(x: Array) -> bool:
-    if not _is_integer(x) or not x.size:
-        return False
-    return int(np.max(x)) > int(np.iinfo(x.dtype).max) // 2
-
-
-_PLACES: Final = (4, 8, 0, 2, 6, 1, 3, 5, 7)  # the middle first, and the end
-# (what, whether an array can hold it, whether it does, what puts it there: the first that shows)
-_VALUES: Final = (
-    ("NaN", _is_float, _has_nan, tuple(_with((at, np.nan)) for at in _PLACES)),
-    (
-        "infinities",
-        _is_float,
-        _has_infinity,
-        tuple(_with((at, np.inf), (8 - at // 2, -np.inf)) for at in _PLACES),
-    ),
-    ("close values", _is_float, _has_close, (_close,)),
-    ("far integers", _is_integer, _has_far, (_far,)),
-)
-# Sums of such numbers may be off by more than any of them, so they are for exact kernels.
-_EXACT: Final = (("subnormals", _is_float, _has_subnormal, (_subnormal,)),)
-# (what, what puts it there, what a kernel may make of it)
-_LOSSES: Final[Mapping[str, Sequence[_Loss]]] = {
-    "f": (("close values", _close, _halved), ("subnormals", _subnormal, _flushed)),
-    "i": (("far integers", _far, _clipped),),
-    "u": (("far integers", _far, _clipped), ("large integers", _far, _signed)),
-}
 
 
 # Magnitudes.

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from tensorplug.contract.entries import kernel_entry
 from tensorplug.contract.owner import Owner
 from tensorplug.plugins.assembly import build_engine
-from tensorplug_conformance.selftest.backends import Delegate, WrongBackend, engine_with
+from tensorplug_conformance.selftest.backends import WrongBackend, engine_with
+from tensorplug_conformance.selftest.delegates import Delegate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

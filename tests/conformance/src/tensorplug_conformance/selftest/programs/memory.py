@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug.plugin import specs
-from tensorplug_conformance.selftest.backends import Delegate, Unguarded
+from tensorplug_conformance.selftest.delegates import Delegate, Unguarded
 from tensorplug_conformance.selftest.programs.engines import delegating, with_kernel
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import numpy as np
 
 from tensorplug.plugin import specs
 from tensorplug_conformance.floats import kind_of
-from tensorplug_conformance.selftest.backends import Remote
+from tensorplug_conformance.selftest.delegates import Remote
 from tensorplug_conformance.selftest.programs.engines import delegating, with_kernel, with_results
 from tensorplug_conformance.selftest.racing import SharedScratch
 
