@@ -44,8 +44,8 @@ def test_an_extension_brings_its_cases(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.syspath_prepend(str(tmp_path))
     tables = extension_tables()
     assert len(tables) == before + 1
-    found = [entry for table in tables for entry in table if entry.spec.name == "Neg"]
-    assert [case.id for case in found[0].generate(None)] == ["one"]  # type: ignore[arg-type]  # plain data
+    items = [entry for table in tables for entry in table if entry.spec.name == "Neg"]
+    assert [case.id for case in items[0].generate(None)] == ["one"]  # type: ignore[arg-type]  # plain data
 
 
 def test_what_is_no_table_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -173,9 +173,9 @@ class Corpus:
         pairs += [(most * share, most * share), (1 / root / 64, 3 / root)]
         signs = ((1, 1), (-1, 1), (-1, -1), (1, -1))
         parts = [(x * a, y * b) for (x, y), (a, b) in zip(pairs, signs * 3, strict=True)]
-        found = np.empty(len(parts), self.dtype.numpy)
-        found.real, found.imag = np.array(parts, np.longdouble).T
-        return found
+        result = np.empty(len(parts), self.dtype.numpy)
+        result.real, result.imag = np.array(parts, np.longdouble).T
+        return result
 
     def redrawn(self, array: Array, *, indices: bool = False) -> _Again | None:
         """Return a function that draws such an array in any shape; None if it is not from here.
@@ -221,8 +221,8 @@ class Corpus:
 
     def rare(self, shape: tuple[int, ...], value: bool) -> Array:
         """Return booleans of which about one in six is ``value``."""
-        found = np.asarray((self._rng.random(shape) < 1 / 6) == value)
-        return self._noted(found, lambda corpus, shape, _: corpus.rare(shape, value))
+        result = np.asarray((self._rng.random(shape) < 1 / 6) == value)
+        return self._noted(result, lambda corpus, shape, _: corpus.rare(shape, value))
 
     def distinct(self, shape: tuple[int, ...]) -> Array:
         """Return numbers that are far apart, so that their order is certain."""
@@ -238,22 +238,22 @@ class Corpus:
         ``signed``: in ``[-below, below)``, where negative ones count from the end.
         """
         least = -below if signed and np.dtype(dtype).kind == "i" else 0
-        found = np.asarray(self._rng.integers(least, below, shape)).astype(dtype)
+        result = np.asarray(self._rng.integers(least, below, shape)).astype(dtype)
 
         def again(corpus: Corpus, shape: tuple[int, ...], sizes: Mapping[int, int]) -> Array:
             return corpus.indices(shape, sizes.get(below, below), dtype, signed=signed)
 
-        return self._noted(found, again, bounded=True)
+        return self._noted(result, again, bounded=True)
 
     def places(
         self, lead: tuple[int, ...], shape: tuple[int, ...], *, signed: bool = False
     ) -> Array:
         """Return indices ``[*lead, len(shape)]``, whose last axis names a place in ``shape``."""
         columns = [self.indices(lead, n, signed=signed) for n in shape]
-        found = np.stack(columns, axis=-1) if columns else np.zeros((*lead, 0), dtype=np.int32)
+        result = np.stack(columns, axis=-1) if columns else np.zeros((*lead, 0), dtype=np.int32)
 
         def again(corpus: Corpus, wanted: tuple[int, ...], sizes: Mapping[int, int]) -> Array:
             below = tuple(sizes.get(n, n) for n in shape)
             return corpus.places(wanted[:-1], below, signed=signed)
 
-        return self._noted(found, again, bounded=True)
+        return self._noted(result, again, bounded=True)

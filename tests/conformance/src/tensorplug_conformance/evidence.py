@@ -124,12 +124,12 @@ def items_of(name: str) -> list[Item]:
                 f"the tests {name!r}: {group!r} is not the name of a group: use letters and "
                 "digits, with . _ and - between them"
             )
-    found: list[Item] = [
+    items: list[Item] = [
         ("evidence", name, group, test) for group, several in tests.items() for test in several
     ]
-    if not found:
+    if not items:
         raise EvidenceError(f"the tests {name!r} are none")
-    return found
+    return items
 
 
 def described(name: str) -> dict[str, Any]:

@@ -118,8 +118,8 @@ def test_wide_functions_agree_with_math() -> None:
         ("erf", math.erf),
         ("tanh", math.tanh),
     ):
-        found = getattr(elementwise, name)(floats(0.5))
-        assert float(found[0]) == pytest.approx(function(0.5), rel=1e-15)
+        member = getattr(elementwise, name)(floats(0.5))
+        assert float(member[0]) == pytest.approx(function(0.5), rel=1e-15)
 
 
 def test_softmax_is_shift_invariant_and_sums_to_1() -> None:

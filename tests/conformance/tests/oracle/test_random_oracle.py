@@ -37,13 +37,13 @@ def test_the_counter_carries_into_its_second_word() -> None:
 def test_variates_by_the_math_module(dtype: str, size: int) -> None:
     key = np.array([1, 2, 3, 4], np.uint32)
     drawn = (oracle.longs if dtype == "float64" else oracle.words)((1, 2, 3, 4), 0, 4)
-    found = {
+    member = {
         name: getattr(oracle, name)(key, shape=(4,), dtype=dtype)
         for name in ("exponential", "normal")
     }
     x, z = (
         reference.value if isinstance(reference, Bounded) else reference
-        for reference in found.values()
+        for reference in member.values()
     )
     u = [(w >> (11 if dtype == "float64" else 0) | 1) / 2**size for w in drawn]
     np.testing.assert_allclose(x.astype(float), [-math.log(number) for number in u], rtol=1e-9)

@@ -190,6 +190,6 @@ def test_a_run_with_expectations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     factory = f"{MISBEHAVING}:negates_nothing"
     monkeypatch.setattr(cli, "Target", lambda name, **more: Target(name, factory, **more))
     assert main([*run, "--expect", str(known), "--report", str(tmp_path)]) == 0
-    found = json.loads((tmp_path / "report.json").read_text("utf-8"))
-    assert [row["status"] for row in found["rows"]] == ["expected fail"]
-    assert found["blocked_by"] == ["1 rows: expected fail", "nothing passed"]
+    data = json.loads((tmp_path / "report.json").read_text("utf-8"))
+    assert [row["status"] for row in data["rows"]] == ["expected fail"]
+    assert data["blocked_by"] == ["1 rows: expected fail", "nothing passed"]

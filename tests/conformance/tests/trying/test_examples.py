@@ -226,14 +226,14 @@ def test_the_report_says_how_many(tmp_path: Path) -> None:
     arguments = ["run", "--backend", "cpu", "--level", "3", "--kernels", "Exp"]
     code = main([*arguments, "--dtypes", "float32", "--examples", "9", "--report", str(tmp_path)])
     assert code == 0
-    found = json.loads((tmp_path / "report.json").read_text("utf-8"))
-    assert found["suite"]["examples"] == 9
-    tried = {row["mode"]: row["examples"] for row in found["rows"]}
+    data = json.loads((tmp_path / "report.json").read_text("utf-8"))
+    assert data["suite"]["examples"] == 9
+    tried = {row["mode"]: row["examples"] for row in data["rows"]}
     assert 5 <= tried["native"] <= 9
     assert tried["gradient"] == 0
     assert main(["verify", str(tmp_path)]) == 0
-    found["rows"][0]["examples"] = 10
-    (tmp_path / "report.json").write_text(json.dumps(found), "utf-8")
+    data["rows"][0]["examples"] = 10
+    (tmp_path / "report.json").write_text(json.dumps(data), "utf-8")
     assert main(["verify", str(tmp_path)]) == 1
 
 

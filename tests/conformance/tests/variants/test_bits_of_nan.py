@@ -32,9 +32,9 @@ def test_each_kernel_that_moves_elements_has_a_case(dtype: dt.DType) -> None:
     for name, entry in entries().items():
         if not entry.moves or dtype not in entry.dtypes:
             continue
-        found = [case for case in all_cases(entry, Corpus(dtype)) if "bits of NaN" in case.id]
-        assert len(found) == 1, name
-        (output, *_) = found[0].expected  # type: ignore[misc]  # not an exception
+        items = [case for case in all_cases(entry, Corpus(dtype)) if "bits of NaN" in case.id]
+        assert len(items) == 1, name
+        (output, *_) = items[0].expected  # type: ignore[misc]  # not an exception
         assert isinstance(output, Exactly)
         assert len(cases_of(entry, Row(name, dtype.name, "native"), 0)) > 1
 

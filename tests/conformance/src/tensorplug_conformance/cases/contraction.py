@@ -113,15 +113,15 @@ def _drawn() -> tuple[tuple[str, Shapes], ...]:
     """
     rng = np.random.default_rng(20)
     seen: set[frozenset[object]] = set()
-    found = []
+    items = []
     for _ in range(_DRAWS):
         equation, shapes, properties = _one_drawn(rng)
         pairs = {frozenset(pair) for pair in combinations(properties, 2)}
         pairs.add(frozenset(one for one in properties if one[0] in _FORM))
         if pairs - seen:
             seen |= pairs
-            found.append((equation, shapes))
-    return tuple(dict.fromkeys(found))
+            items.append((equation, shapes))
+    return tuple(dict.fromkeys(items))
 
 
 def _one_drawn(rng: np.random.Generator) -> tuple[str, Shapes, set[tuple[str, object]]]:

@@ -273,12 +273,12 @@ def _slopes(x: Array, scale: Array, offset: Array | None) -> tuple[Array, Array]
 
 def _block_sums(x: Array, scale: Array) -> Array:
     """Return the sums over blocks, one cell of the scale at a time."""
-    found = np.zeros(scale.shape)
+    result = np.zeros(scale.shape)
     for at in np.ndindex(scale.shape):
         one = np.zeros(scale.shape, bool)
         one[at] = True
-        found[at] = x[oracle.blocks(one, x.shape)].sum()
-    return found
+        result[at] = x[oracle.blocks(one, x.shape)].sum()
+    return result
 
 
 @cases.gradients(specs.FAKE_QUANTIZE, "x", "scale")

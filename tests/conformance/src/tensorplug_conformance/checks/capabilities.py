@@ -55,9 +55,9 @@ def _overwrites_square(side: int, device: Device) -> None:
     current = changed if done else before
     del loan
     older, newer = memory.lend(), memory.lend()
-    found = np.asarray(backend.to_host(newer))
-    if not same_bits(found, current):
-        held = found[1:, ::2].ravel()[:4].tolist()
+    result = np.asarray(backend.to_host(newer))
+    if not same_bits(result, current):
+        held = result[1:, ::2].ravel()[:4].tolist()
         raise CheckFailedError(
             f"{side}x{side}: overwrite returned {done}, and the memory holds {held}, ..., there"
         )

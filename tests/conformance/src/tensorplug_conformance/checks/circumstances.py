@@ -75,11 +75,11 @@ def _compared(first: _Calls, second: _Calls) -> Iterator[str]:
 
 
 def _in_a_thread(calls: _Calls) -> list[str]:
-    found: list[str] = []
-    thread = threading.Thread(target=lambda: found.extend(_repeated(calls)))
+    texts: list[str] = []
+    thread = threading.Thread(target=lambda: texts.extend(_repeated(calls)))
     thread.start()
     thread.join()
-    return found
+    return texts
 
 
 def _deep(calls: _Calls, depth: int = _DEEP) -> list[str]:

@@ -99,9 +99,9 @@ def _keeps_nothing(shape: tuple[int, int], _target: Target, opened: Callable[[],
                 if not (door.startswith("tp.from_dlpack") and name == "read-only")
             ]
         writes[...] = _NEW
-        found = [("from_host", backend.to_host(buffer))]
-        found += [(door, backend.to_host(tensor._buffer)) for door, tensor in tensors]
-        for door, now in found:
+        items = [("from_host", backend.to_host(buffer))]
+        items += [(door, backend.to_host(tensor._buffer)) for door, tensor in tensors]
+        for door, now in items:
             if not same_bits(np.asarray(now), meant):
                 raise CheckFailedError(
                     f"{door}: a write to the caller's array of {meant.nbytes} bytes ({name}) "

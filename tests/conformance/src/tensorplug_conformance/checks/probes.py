@@ -43,9 +43,9 @@ _CLEAR_ERROR: Final = 4
 def use(session: Session) -> None:
     """Add two vectors; that must work on every open backend."""
     a, b = (session.upload(np.array(array, dtype=np.float32)) for array in ([1, 2], [3, 4.5]))
-    found = session.read(session.call(specs.ADD, [a, b], {})[0]).tolist()
-    if found != [4.0, 6.5]:
-        raise CheckFailedError(f"[1, 2] + [3, 4.5] is {found}")
+    outcome = session.read(session.call(specs.ADD, [a, b], {})[0]).tolist()
+    if outcome != [4.0, 6.5]:
+        raise CheckFailedError(f"[1, 2] + [3, 4.5] is {outcome}")
 
 
 def use_often(session: Session) -> None:

@@ -179,8 +179,8 @@ def _program(_target: Target, opened: Callable[[], Session]) -> None:
         first = [[one.numpy() for one in chain(*arguments)] for arguments in sets]
         for call in range(_PROGRAM_CALLS):
             at = call * call % 7 % 3  # not in step with any count
-            found = [one.numpy() for one in chain(*sets[at])]
-            if not all(same_bits(a, b) for a, b in zip(first[at], found, strict=True)):
+            items = [one.numpy() for one in chain(*sets[at])]
+            if not all(same_bits(a, b) for a, b in zip(first[at], items, strict=True)):
                 raise CheckFailedError(
                     f"call {call + 1} of a compiled chain gave other bits than the first one with "
                     "these arguments"

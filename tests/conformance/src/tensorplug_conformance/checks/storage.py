@@ -72,8 +72,8 @@ def _stores(dtype: DType, _target: Target, opened: Callable[[], Session]) -> Non
     matrix = np.resize(array, (max(4, array.size // 4), 4))
     uploaded = session.upload(matrix)
     for name, attributes, moved in _MOVES:
-        found = session.call(getattr(specs, name), [uploaded], attributes)[0]
-        _compare(name, session.read(found), moved(matrix))
+        outcome = session.call(getattr(specs, name), [uploaded], attributes)[0]
+        _compare(name, session.read(outcome), moved(matrix))
     wide = session.read(session.call(specs.CAST, [stored], {"dtype": "float32"})[0])
     finite = np.isfinite(numbers) & ((numbers == 0) | (np.abs(numbers) >= _NORMAL))
     if wide.dtype != np.float32 or not np.array_equal(wide[finite], numbers[finite]):

@@ -227,10 +227,10 @@ def _without_infinities(x: Array, rounded: Array) -> Array:
     """Return complex numbers ``x`` with 0 for the parts in which ``rounded`` is not finite."""
     if x.dtype.kind != "c":
         return x
-    found = np.array(x)  # a view of the parts of an array, which a scalar is not
-    for part, right in ((found.real, rounded.real), (found.imag, rounded.imag)):
+    result = np.array(x)  # a view of the parts of an array, which a scalar is not
+    for part, right in ((result.real, rounded.real), (result.imag, rounded.imag)):
         part[~np.isfinite(right)] = 0
-    return found
+    return result
 
 
 def _describe(wrong: Array, actual: Array, value: Array) -> str:

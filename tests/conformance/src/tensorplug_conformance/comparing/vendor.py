@@ -199,14 +199,14 @@ def _array_flushed(array: Array, zeros: frozenset[DType], zero: float | None) ->
     tiny = _least(array.dtype, zeros)
     if not tiny:
         return array
-    found = np.array(array)
-    parts = (found.real, found.imag) if found.dtype.kind == "c" else (found,)
+    result = np.array(array)
+    parts = (result.real, result.imag) if result.dtype.kind == "c" else (result,)
     changed = False
     for part in parts:
         small = (part != 0) & (np.abs(part) < tiny)
         changed |= bool(small.any())
         part[small] = np.copysign(0, part[small]) if zero is None else zero
-    return found if changed else array
+    return result if changed else array
 
 
 # Edges: which elements a formula as it is written in textbooks makes 0, NaN or infinite.

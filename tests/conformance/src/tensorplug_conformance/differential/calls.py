@@ -95,8 +95,8 @@ class Arrays:
 
     def get(self, digest: str) -> Array:
         """Return the array."""
-        found: Array = pickle.loads((self._folder / digest).read_bytes())  # ours
-        return found
+        result: Array = pickle.loads((self._folder / digest).read_bytes())  # ours
+        return result
 
     def operands(self, digests: Digests) -> list[Any]:
         """Return the arrays of a call's inputs."""

@@ -72,8 +72,8 @@ class Run:
     @property
     def unfinished(self) -> Call | None:
         """The innermost call that did not return, where the process died."""
-        found = [call for call in self.calls if call.number not in self.outcomes]
-        return found[-1] if found and self.ended and not self.cut else None
+        items = [call for call in self.calls if call.number not in self.outcomes]
+        return items[-1] if items and self.ended and not self.cut else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,14 +74,14 @@ def judge_call(
     dtype = None if entry is None else _dtype_of(entry, operands, attributes)
     limit = 0.5 if entry is None or dtype is None else tolerances().of(entry, dtype)
     signed = entry is not None and entry.signed_zero
-    found = [
+    items = [
         judge(b, _type_of(a), _as_reference(a), ulp=2 * limit, signed_zero=signed)
         for a, b in zip(ours, theirs, strict=True)
     ]
-    ulp = max(one.ulp for one in found)
-    if not any(one.fault for one in found):
+    ulp = max(one.ulp for one in items)
+    if not any(one.fault for one in items):
         return Verdict(ulp, 2 * limit)
-    apart = next(one.fault for one in found if one.fault)
+    apart = next(one.fault for one in items if one.fault)
     if entry is None or entry.oracle is None:
         return _without_oracle(ours, ulp, limit, apart, "the kernel has no oracle")
     if sum(array.size for array in [*flat(operands), *ours]) > _LARGEST:

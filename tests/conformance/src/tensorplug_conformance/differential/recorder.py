@@ -119,12 +119,12 @@ class Recorder:
 
 
 def _place() -> Place | None:
-    found = callsite.find()
-    if found is None:
+    position = callsite.find()
+    if position is None:
         return None
     # An absolute path differs from machine to machine; `str` is relative to the current folder.
-    file = str(found).removesuffix(f":{found.line}")
-    return Place(file, found.line, found.function, found.source)
+    file = str(position).removesuffix(f":{position.line}")
+    return Place(file, position.line, position.function, position.source)
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -57,14 +57,14 @@ def split(input: Array, dtype: str) -> Array:
     """Return elements for storage, of at most 8 bits: digit by digit, the lowest first."""
     about, target = dt.of(input.dtype), dt.of(dtype)
     base, parts = 1 << target.bits, about.bits // target.bits
-    found = []
+    items = []
     for element in input.reshape(-1):
         rest = int.from_bytes(element.tobytes(), "little")
         for _ in range(parts):
             rest, digit = divmod(rest, base)
-            found.append(digit)
+            items.append(digit)
     shape = input.shape if parts == 1 else (*input.shape, parts)
-    return np.array(found, np.uint8).view(target.numpy).reshape(shape)
+    return np.array(items, np.uint8).view(target.numpy).reshape(shape)
 
 
 def _regroup(x: Array, pairs: bool) -> Array:

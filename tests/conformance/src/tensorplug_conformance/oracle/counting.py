@@ -47,8 +47,8 @@ def dense_bincount(
     dtype = np.dtype(np.int32) if weights is None else weights.dtype
     if binary_output:
         table = x.reshape(-1, x.shape[-1]).tolist()
-        found = [[int(n in row) for n in range(size)] for row in table]
-        return np.array(found, dtype=dtype).reshape(*x.shape[:-1], size)
+        items = [[int(n in row) for n in range(size)] for row in table]
+        return np.array(items, dtype=dtype).reshape(*x.shape[:-1], size)
     if x.ndim == 1:
         return bincount(x, weights, size=size)
     if weights is not None and weights.shape != x.shape:

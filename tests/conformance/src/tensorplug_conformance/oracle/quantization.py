@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 def blocks(numbers: Array, shape: tuple[int, ...]) -> Array:
     """Return the number that belongs to each element of ``shape``, block by block."""
-    found = np.reshape(numbers, (1,) * (len(shape) - numbers.ndim) + numbers.shape)
+    result = np.reshape(numbers, (1,) * (len(shape) - numbers.ndim) + numbers.shape)
     for axis, n in enumerate(shape):
-        size = found.shape[axis]
-        found = np.repeat(found, n // size if size else 0, axis=axis)
-    return found
+        size = result.shape[axis]
+        result = np.repeat(result, n // size if size else 0, axis=axis)
+    return result
 
 
 def _limits(dtype: Any, zero_point: Array | None) -> tuple[int, int]:
@@ -50,8 +50,8 @@ def _nearest(
         np.clip(np.rint(quotient + by) + offsets, low, high) for by in (-slack, 0, slack)
     )
     lost = np.isnan(quotient)
-    found = np.where(lost, 0, middle).astype(np.int64)
-    return found, np.where(lost, 0, above - below), offsets
+    result = np.where(lost, 0, middle).astype(np.int64)
+    return result, np.where(lost, 0, above - below), offsets
 
 
 def quantize(x: Array, scale: Array, zero_point: Array | None, *, dtype: Any = None) -> Bounded:

@@ -26,12 +26,12 @@ def gather(
     picked: Any = nested[int(indices)] if not indices.ndim else _picked(nested, indices.tolist())
     depth = len(params_nested_splits) + indices.ndim - 1
     dtype = params_nested_splits[0].dtype
-    found = []
+    items = []
     for _ in range(depth):
         lengths = [len(row) for row in picked]
-        found.append(np.array(np.cumsum([0, *lengths]), dtype=dtype))
+        items.append(np.array(np.cumsum([0, *lengths]), dtype=dtype))
         picked = [number for row in picked for number in row]
-    return (*found, params_dense_values[np.array(picked, dtype=np.intp)])
+    return (*items, params_dense_values[np.array(picked, dtype=np.intp)])
 
 
 def _picked(nested: list[Any], indices: Any) -> Any:

@@ -69,8 +69,8 @@ def integers(key: Array, span: Array, *, shape: Sequence[int], start: int = 0) -
         drawn = [low + 2**64 * high for low, high in zip(drawn[0::2], drawn[1::2], strict=True)]
     size = 64 if long else 32
     spans = [int(number) or 2**size for number in np.broadcast_to(span, shape).ravel()]
-    found = [w * n >> 2 * size for w, n in zip(drawn, spans, strict=True)]
-    return np.array(found, dtype=span.dtype).reshape(tuple(shape))
+    items = [w * n >> 2 * size for w, n in zip(drawn, spans, strict=True)]
+    return np.array(items, dtype=span.dtype).reshape(tuple(shape))
 
 
 def uniform(

@@ -25,18 +25,18 @@ def fill_empty_rows(
         rows[row].append(number)
     rank = indices.shape[1]
     places: list[list[int]] = []
-    found = []
+    items = []
     back = [0] * len(indices)
     for row, numbers in enumerate(rows):
         for number in numbers:
             back[number] = len(places)
             places.append(indices[number].tolist())
-            found.append(values[number])
+            items.append(values[number])
         if not numbers:
             places.append([row] + [0] * (rank - 1))
-            found.append(default_value[()])
-    result = np.empty(len(found), np.result_type(values, default_value))
-    for at, item in enumerate(found):
+            items.append(default_value[()])
+    result = np.empty(len(items), np.result_type(values, default_value))
+    for at, item in enumerate(items):
         result[at] = item
     return (
         np.array(places, dtype=indices.dtype).reshape(-1, rank),
@@ -51,13 +51,13 @@ def reshape(input_indices: Array, input_shape: Array, new_shape: Array) -> tuple
     old, new = tuple(input_shape.tolist()), new_shape.tolist()
     if -1 in new:
         new[new.index(-1)] = prod(old) // prod(size for size in new if size != -1)
-    found = [
+    items = [
         np.unravel_index(np.ravel_multi_index(tuple(place), old) if old else 0, tuple(new))
         for place in input_indices.tolist()
     ]
-    shape = (len(found), len(new))
+    shape = (len(items), len(new))
     table = np.array(
-        [[int(number) for number in place] for place in found], dtype=input_indices.dtype
+        [[int(number) for number in place] for place in items], dtype=input_indices.dtype
     )
     return table.reshape(shape), np.array(new, dtype=new_shape.dtype)
 

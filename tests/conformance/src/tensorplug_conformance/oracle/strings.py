@@ -40,21 +40,21 @@ def n_grams(
     words, places = data.tolist(), data_splits.tolist()
     if not words or not places:
         return _texts([]), np.zeros_like(data_splits)
-    found: list[str] = []
+    texts: list[str] = []
     ends = [0]
     for first, last in pairwise(places):
         row = words[first:last]
-        before = len(found)
+        before = len(texts)
         for width in n_gram_widths:
             pad = width - 1 if pad_width < 0 else min(pad_width, width - 1)
             padded = [left_pad] * pad + row + [right_pad] * pad
-            found += [
+            texts += [
                 separator.join(padded[at : at + width]) for at in range(len(padded) - width + 1)
             ]
-        if preserve_short_sequences and row and len(found) == before:
-            found.append(separator.join([left_pad] * pad_width + row + [right_pad] * pad_width))
-        ends.append(len(found))
-    return _texts(found), np.array(ends, dtype=data_splits.dtype)
+        if preserve_short_sequences and row and len(texts) == before:
+            texts.append(separator.join([left_pad] * pad_width + row + [right_pad] * pad_width))
+        ends.append(len(texts))
+    return _texts(texts), np.array(ends, dtype=data_splits.dtype)
 
 
 def split(
@@ -86,8 +86,8 @@ def split(
 
 def hash_bucket(input: Array, *, num_buckets: int) -> Array:
     """Return the fingerprint modulo the number of buckets."""
-    found = [_fingerprint(text.encode()) % num_buckets for text in input.ravel().tolist()]
-    return np.array(found, dtype=np.int32).reshape(input.shape)
+    items = [_fingerprint(text.encode()) % num_buckets for text in input.ravel().tolist()]
+    return np.array(items, dtype=np.int32).reshape(input.shape)
 
 
 def _fingerprint(text: bytes) -> int:

@@ -106,10 +106,10 @@ def _moved(
             pairs = zip(several, shapes, strict=True)
             if name in entry.wrt:
                 chosen = alike if length is None else row
-                found = [filled(x, at + k, shape, chosen) for k, (x, shape) in enumerate(pairs)]
+                items = [filled(x, at + k, shape, chosen) for k, (x, shape) in enumerate(pairs)]
             else:
-                found = [np.resize(x, shape) for x, shape in pairs]
-            yield found if isinstance(operand, list) else found[0]
+                items = [np.resize(x, shape) for x, shape in pairs]
+            yield items if isinstance(operand, list) else items[0]
 
     whole = replace(case, inputs=tuple(anew(row.size)))
     if drawn and len({x.shape for x in flat(case.inputs)}) == 1 and is_call(entry, whole):
@@ -141,7 +141,7 @@ def slopes(point: Point, name: str) -> list[Slopes]:
         return [_by_formula(point, name)]
     position = point.entry.spec.input_names.index(name)
     operand = point.case.inputs[position]
-    found = []
+    items = []
     inputs = [widened(operand) for operand in point.case.inputs]
     here = [np.atleast_1d(term.real) for term in point.terms(inputs, point.weights)]
     for index, member in enumerate(flat([operand])):
@@ -152,8 +152,8 @@ def slopes(point: Point, name: str) -> list[Slopes]:
         slope = Slopes(member.shape)
         for at, probe in probes.items():
             slope.value[at], slope.error[at], slope.size[at] = _slope(probe, coupled=coupled)
-        found.append(slope)
-    return found
+        items.append(slope)
+    return items
 
 
 def _by_formula(point: Point, name: str) -> Slopes:

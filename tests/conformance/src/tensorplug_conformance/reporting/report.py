@@ -287,16 +287,16 @@ def parse(path: Path) -> dict[str, Any]:
     """
     place = path / NAME if path.is_dir() else path
     try:
-        found = json.loads(place.read_text("utf-8"))
+        data = json.loads(place.read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise ReportError(f"{place} is not a report: {error}") from error
     except RecursionError:
         raise ReportError(f"{place} is not a report: it is nested too deeply") from None
-    if _SURROGATE.search(json.dumps(found, ensure_ascii=False)):
+    if _SURROGATE.search(json.dumps(data, ensure_ascii=False)):
         raise ReportError(f"{place} is not a report: it has half of a surrogate pair")
-    if not isinstance(found, dict) or found.get("schema") != SCHEMA:
+    if not isinstance(data, dict) or data.get("schema") != SCHEMA:
         raise ReportError(f"{place} is not a report of schema {SCHEMA}")
-    return found
+    return data
 
 
 def faults(found: Any) -> list[str]:

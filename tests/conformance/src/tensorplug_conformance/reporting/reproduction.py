@@ -215,7 +215,7 @@ def _case(entry: CaseEntry, row: Row, seed: int, name: str) -> Case | None:
     """Return the case of that name: with all its presentations, or the one that the name tells."""
     base, _, told = name.partition(MARK)
     cases = planned(entry, row, cases_of(entry, row, seed)).cases
-    found = next((case for case in cases if case.id == base), None)
-    if found is None or not told:
-        return found
-    return replace(found, presentations=(Presentation.of(told),))
+    first = next((case for case in cases if case.id == base), None)
+    if first is None or not told:
+        return first
+    return replace(first, presentations=(Presentation.of(told),))

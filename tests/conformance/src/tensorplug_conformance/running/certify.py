@@ -47,7 +47,7 @@ def items_of(
 
     ``examples``: random ones for every row that runs a kernel.
     """
-    found: list[Item] = [
+    items: list[Item] = [
         ("check", check.level, check.id)
         for check in checks(level)
         if selection.takes_check(check.id)
@@ -55,8 +55,8 @@ def items_of(
     chosen = [row for row in rows(level, known) if selection.takes(row)]
     for row in chosen:
         more = (examples,) if examples and row.mode != "gradient" else ()
-        found.append(("row", *astuple(row), *more))
-    return found, chosen
+        items.append(("row", *astuple(row), *more))
+    return items, chosen
 
 
 def certify(
@@ -203,31 +203,31 @@ def _check_selection(chosen: Selection, level: int, known: Mapping[str, CaseEntr
     """
     for glob in chosen.checks:
         part = Selection(checks=(glob,))
-        found = [
+        items = [
             number for number in LEVELS for check in checks(number) if part.takes_check(check.id)
         ]
-        if not found:
+        if not items:
             names = [check.id for number in LEVELS for check in checks(number)]
             stem = re.split(r"[^\w ]", glob)[0].strip()
             alike = [name for name in names if stem and name.startswith(stem)]
             alike = alike or difflib.get_close_matches(glob, names)
             near = f"; similar are {', '.join(map(repr, alike[:_ALIKE]))}" if alike else ""
             raise EmptySelectionError(f"no check is called {glob!r}{near}")
-        if found[0] > level:
+        if items[0] > level:
             raise EmptySelectionError(
-                f"level {level} has no check {glob!r}; level {found[0]} has: --level {found[0]}"
+                f"level {level} has no check {glob!r}; level {items[0]} has: --level {items[0]}"
             )
     if not chosen.of_rows:
         return
     by_level = {level: rows(level, known) for level in LEVELS}
     for glob in chosen.kernels or ("*",):
         part = replace(chosen, kernels=(glob,), checks=())
-        found = [level for level in LEVELS if any(map(part.takes, by_level[level]))]
-        if not found:
+        items = [level for level in LEVELS if any(map(part.takes, by_level[level]))]
+        if not items:
             raise EmptySelectionError(
                 f"no kernel of the catalogue is called {glob!r} in these dtypes and modes"
             )
-        if found[0] > level:
+        if items[0] > level:
             raise EmptySelectionError(
-                f"level {level} has no rows of {glob!r}; level {found[0]} has: --level {found[0]}"
+                f"level {level} has no rows of {glob!r}; level {items[0]} has: --level {items[0]}"
             )

@@ -173,11 +173,11 @@ def try_hostile() -> list[Trial]:
     outcomes = supervise(
         target, [*attacked, last], 0, Limits(item=_PATIENCE), lambda _outcome: None
     )
-    found = [
+    items = [
         Trial(f"backend that {attack.name}", *_judged(outcome, attack.reason))
         for attack, outcome in zip(ATTACKS, outcomes, strict=False)
     ]
-    return [*found, Trial("backend after hostile ones", *_judged(outcomes[-1], ""))]
+    return [*items, Trial("backend after hostile ones", *_judged(outcomes[-1], ""))]
 
 
 def _judged(outcome: Outcome, reason: str) -> tuple[bool, str]:

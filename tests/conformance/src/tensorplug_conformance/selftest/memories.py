@@ -66,10 +66,10 @@ class _ReadsToOnePlace(Delegate):
         return self.clean.from_host(array)
 
     def to_host(self, buffer: Any) -> Array:
-        found = np.array(self.clean.to_host(buffer))
-        if found.nbytes > _MEBIBYTE:
-            self.places[found.nbytes] = found
-        return found
+        result = np.array(self.clean.to_host(buffer))
+        if result.nbytes > _MEBIBYTE:
+            self.places[result.nbytes] = result
+        return result
 
 
 class _NamesViewsApart(Delegate):

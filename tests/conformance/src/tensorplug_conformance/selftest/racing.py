@@ -41,6 +41,6 @@ class SharedScratch:
         alone = threading.current_thread() is threading.main_thread()
         while self._writers[key] == own and not (alone or self._lost or time.monotonic() > end):
             time.sleep(_A_MOMENT)
-        found = np.array(place)
-        self._lost |= not same_bits(found, array)
-        return found
+        result = np.array(place)
+        self._lost |= not same_bits(result, array)
+        return result

@@ -35,8 +35,8 @@ def _one_in(calls: int, act: Callable[[Call, list[Any]], list[Any]]) -> Callable
 
     def wrong(call: Call) -> Any:
         number = call.lasting["calls"] = call.lasting.get("calls", 0) + 1
-        found = call.run(call.buffers, call.attributes)
-        return found if number % calls else act(call, found)
+        outcome = call.run(call.buffers, call.attributes)
+        return outcome if number % calls else act(call, outcome)
 
     return wrong
 
@@ -79,8 +79,8 @@ def _keep_inputs(call: Call, found: list[Any]) -> list[Any]:
 def _after(calls: int) -> Callable[[Call], Any]:
     def wrong(call: Call) -> Any:
         number = call.lasting["calls"] = call.lasting.get("calls", 0) + 1
-        found = call.run(call.buffers, call.attributes)
-        return found if number <= calls else _other_elements(call, found)
+        outcome = call.run(call.buffers, call.attributes)
+        return outcome if number <= calls else _other_elements(call, outcome)
 
     return wrong
 
@@ -118,7 +118,7 @@ KINDS: Final = (
 
 def rare_saboteurs(thin: int = 0, offset: int = 0) -> list[Saboteur]:
     """Return one for each family, the kinds in rotation, and one in ``thin`` of all others."""
-    found: list[Saboteur] = []
+    saboteurs: list[Saboteur] = []
     number = 0
     for at, table in enumerate(cases.by_family().values()):
         family = [(entry, kind) for entry in table for kind in KINDS]
@@ -126,8 +126,8 @@ def rare_saboteurs(thin: int = 0, offset: int = 0) -> list[Saboteur]:
         for index, (entry, kind) in enumerate(family):
             number += 1
             if index == chosen or (thin and number % thin == offset % thin):
-                found += kind.saboteurs(entry)
-    return found
+                saboteurs += kind.saboteurs(entry)
+    return saboteurs
 
 
 def try_rare(backend: str, saboteur: Saboteur, entry: CaseEntry) -> Trial:

@@ -107,19 +107,19 @@ def _drop_last(x: Array) -> Array:
 
 
 def _mutates(call: Call) -> Any:
-    found = call.run(call.buffers, {})
+    outcome = call.run(call.buffers, {})
     target = call.buffers[0]
     if target.size:
         target.flags.writeable = True
         np.copyto(target, np.flip(target).copy())
-    return found
+    return outcome
 
 
 def _aliases(call: Call) -> Any:
     """Write every result into the buffer of the first."""
-    found = call.run(call.buffers, {})[0]
-    kept = call.memory.setdefault("buffer", np.array(found))
-    np.copyto(kept, found)
+    outcome = call.run(call.buffers, {})[0]
+    kept = call.memory.setdefault("buffer", np.array(outcome))
+    np.copyto(kept, outcome)
     return [kept]
 
 
@@ -242,7 +242,7 @@ def _ignored() -> list[Saboteur]:
         ("Concat", {"axis": 0}),
         ("GatherV2", {"axis": 0}),
     ]
-    found = [Saboteur("wrong axis", name, _with(**changed)) for name, changed in rest]
+    items = [Saboteur("wrong axis", name, _with(**changed)) for name, changed in rest]
     for name, changed in (
         ("BatchMatMul", {"transpose_a": False}),
         ("BatchMatMul", {"transpose_b": False}),
@@ -254,8 +254,8 @@ def _ignored() -> list[Saboteur]:
     ):
         (attribute,) = changed
         dtype = "int32" if name == "OneHot" else "float32"
-        found.append(Saboteur(f"{attribute} ignored", name, _with(**changed), dtype))
-    return found
+        items.append(Saboteur(f"{attribute} ignored", name, _with(**changed), dtype))
+    return items
 
 
 def _rules() -> list[Saboteur]:

@@ -67,7 +67,7 @@ def try_clean(
     backend: str, known: Mapping[str, CaseEntry], tried: Iterable[Row], seed: int = 0
 ) -> list[Trial]:
     """Run rows on the clean reference; return those that do not pass."""
-    found = []
+    items = []
     session = Session(engine_factory(None), backend)
     for row in tried:
         verdict = run_row(session, known[row.kernel], row, seed)
@@ -75,9 +75,9 @@ def try_clean(
             first = verdict.failures[0] if verdict.failures else None
             why = f"{first.case}: {first.message}" if first else verdict.reason
             name = f"clean {row.kernel} {row.dtype} {row.mode}"
-            found.append(Trial(name, False, f"{verdict.status}: {why}"))
+            items.append(Trial(name, False, f"{verdict.status}: {why}"))
     session.close()
-    return found
+    return items
 
 
 def try_saboteur(backend: str, entry: CaseEntry, saboteur: Saboteur) -> Finding:

@@ -60,9 +60,9 @@ def _root(steps: int) -> Callable[[Array], Array]:
     """Return a root that is rounded towards 0, then moved."""
 
     def root(x: Array) -> Array:
-        found = np.sqrt(x)
-        above = found.astype(np.longdouble) ** 2 > x
-        return _below(np.where(above, _below(found, 1), found), steps)
+        result = np.sqrt(x)
+        above = result.astype(np.longdouble) ** 2 > x
+        return _below(np.where(above, _below(result, 1), result), steps)
 
     return root
 
@@ -86,8 +86,8 @@ def _flush(x: Array) -> Array:
 def _flushing(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def kernel(*inputs: Array, **attributes: Any) -> Any:
-        found = np.asarray(function(*map(_flush, inputs), **attributes))
-        return _flush(found)
+        result = np.asarray(function(*map(_flush, inputs), **attributes))
+        return _flush(result)
 
     return kernel
 

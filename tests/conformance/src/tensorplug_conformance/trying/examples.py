@@ -99,7 +99,7 @@ def search(
     if not variations.cases or count < 1:
         return 0, None
     tried: set[str] = set()
-    found: list[Failure] = []
+    failures: list[Failure] = []
     tolerated: list[Failure] = []  # which do not end the search
 
     @hypothesis.seed(zlib.crc32(f"{seed}:{row.kernel}:{row.dtype}:{row.mode}".encode()))
@@ -116,20 +116,20 @@ def search(
     @hypothesis.given(strategy(variations))
     def run(variation: Variation) -> None:
         case = variations.made(variation)
-        if case.id in tried and not found:
+        if case.id in tried and not failures:
             return
         tried.add(case.id)
         failure = run_case(session, entry, row, case, aftermath=False)
         if failure is not None and failure.tolerated:
             tolerated.append(failure)
         elif failure is not None:
-            found.append(failure)
+            failures.append(failure)
             _fail(failure)
 
     try:
         run()
     except (_FailedError, Flaky):  # the last that failed is the simplest
-        return len(tried), found[-1]
+        return len(tried), failures[-1]
     return len(tried), tolerated[0] if tolerated else None
 
 

@@ -124,13 +124,13 @@ def _watched(entry: CaseEntry, row: Row, cases: Sequence[Case]) -> frozenset[str
     showing = [case for case in cases if shows_leaks(case)]
     if row.mode != "native" or row.dtype != entry.leading.name:
         return frozenset(case.id for case in showing[:1])
-    found: dict[int, str] = {}
+    texts: dict[int, str] = {}
     for case in showing:
         outputs = outputs_of(entry.spec, case)
-        found.setdefault(max((len(out.shape) for out in outputs if out.known), default=0), case.id)
+        texts.setdefault(max((len(out.shape) for out in outputs if out.known), default=0), case.id)
     modest = [case for case in showing if _elements(case) <= _MODEST]
     extreme = (max(modest, key=by, default=None) for by in (_elements, _longest))
-    return frozenset(found.values()) | {case.id for case in extreme if case is not None}
+    return frozenset(texts.values()) | {case.id for case in extreme if case is not None}
 
 
 def _elements(case: Case) -> int:

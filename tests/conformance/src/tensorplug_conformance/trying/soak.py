@@ -137,12 +137,12 @@ class Call:
 
 def claimed_dtypes(session: Session, entry: CaseEntry) -> list[DType]:
     """Return the dtypes of an entry that the backend claims, float32 or the first one leading."""
-    found = [
+    items = [
         dtype
         for dtype in entry.dtypes
         if dtype in session.device.backend.dtypes and claimed(session, entry.spec.name, dtype)
     ]
-    return sorted(found, key=lambda dtype: dtype is not dt.float32)
+    return sorted(items, key=lambda dtype: dtype is not dt.float32)
 
 
 def lead_of(session: Session, entry: CaseEntry, dtype: DType) -> Case | None:

@@ -220,14 +220,14 @@ class Trial:
         place = self._place_like(result)
         if place is None:
             return
-        found = []
+        items = []
         for tensor in (outputs[0], self.session.upload(result)):
             inputs = [*operands[:place], tensor, *operands[place + 1 :]]
             called = self.session.attempt(self.spec, inputs, self.case.attributes)
             if called is None:
                 return  # the values are outside of the kernel's domain
-            found.append(called[1])
-        if not all(map(_nearly, *found)):
+            items.append(called[1])
+        if not all(map(_nearly, *items)):
             raise WrongResultError("it is wrong for its own result as input")
 
     def _place_like(self, result: Array) -> int | None:

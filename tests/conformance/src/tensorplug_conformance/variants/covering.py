@@ -120,16 +120,16 @@ class _Left:
         count = len(offer.free)
         known = bits(offer.fixed)
         ahead = [bits(levels) for levels in offer.free]
-        found = [0] * count
+        items = [0] * count
         for step in range(count):
             at = (first + step) % count
             ahead[at] = 0
             rest = 0
             for levels in ahead:
                 rest |= levels
-            found[at] = self._best(offer.free[at], known, rest)
-            known |= 1 << found[at]
-        return tuple(found)
+            items[at] = self._best(offer.free[at], known, rest)
+            known |= 1 << items[at]
+        return tuple(items)
 
     def _best(self, levels: Sequence[int], known: int, rest: int) -> int:
         """Return the level with the most pairs left: with known levels, then with the rest."""

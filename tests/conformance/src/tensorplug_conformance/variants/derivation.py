@@ -71,9 +71,9 @@ def _laid_out(cases: Sequence[Case]) -> Iterator[Case]:
     fitting = [case for case in cases if _has_rows(case)]
     for layout in _LAYOUTS:
         enough = 2 if layout == "transposed" else 1
-        found = [case for case in fitting if max(_ranks(case)) >= enough]
-        if layout not in present and found:
-            yield replace(found[0], id=f"{found[0].id}, {layout}", layout=layout)
+        items = [case for case in fitting if max(_ranks(case)) >= enough]
+        if layout not in present and items:
+            yield replace(items[0], id=f"{items[0].id}, {layout}", layout=layout)
 
 
 def _has_rows(case: Case) -> bool:
@@ -109,14 +109,14 @@ def _valued(
     ]
     dtype = _operand_arrays(base, position)[0].dtype
     exact = tolerances().of(entry, dt.of(dtype)) == 0
-    found = []
+    items = []
     for what, fits, shown, put in (*VALUES, *(EXACT if exact else ())):
         if all(map(fits, _operand_arrays(base, position))) and not any(map(shown, tried)):
             several = [_changed(base, position, change, f"{what} in {name}") for change in put]
-            found.append(next((case for case in several if _shows(entry, case)), several[0]))
+            items.append(next((case for case in several if _shows(entry, case)), several[0]))
     losses = LOSSES if exact or dtype.kind in "iu" else {}
-    found += _telling(entry, (*small, *found), base, position, losses.get(kind_of(dtype), ()))
-    yield from found
+    items += _telling(entry, (*small, *items), base, position, losses.get(kind_of(dtype), ()))
+    yield from items
 
 
 def _telling(

@@ -32,7 +32,7 @@ _TWINS: Final = {"float32": "int32", "int32": "float32"}  # which every backend 
 
 def befores(spec: KernelSpec, case: Case) -> tuple[str, ...]:
     """Return the names of the calls that can come before a case."""
-    found = [NOTHING]
+    items = [NOTHING]
     for name, operand in zip(spec.input_names, case.inputs, strict=True):
         sizes = [array.size for array in flat([operand])]
         several: tuple[str, ...]
@@ -43,11 +43,11 @@ def befores(spec: KernelSpec, case: Case) -> tuple[str, ...]:
             several = (*several, *_of_numbers(flat([operand])))
         if any(map(_has_zero, flat([operand]))):
             several = (*several, "zero")
-        found += [f"{change} of {name}" for change in several]
+        items += [f"{change} of {name}" for change in several]
     if any(array.size > 1 for array in flat(case.inputs)):
-        found += ["flipped", "freed"]
-    found += [name for name, make in _OTHERS.items() if _is_call(spec, make(spec, case))]
-    return tuple(found)
+        items += ["flipped", "freed"]
+    items += [name for name, make in _OTHERS.items() if _is_call(spec, make(spec, case))]
+    return tuple(items)
 
 
 def every_before(spec: KernelSpec) -> tuple[str, ...]:

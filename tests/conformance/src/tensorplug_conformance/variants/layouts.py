@@ -53,12 +53,12 @@ def _layouts_of_shape(shape: _Shape) -> tuple[Layout, ...]:
 def packed(arrays: Sequence[Array]) -> list[Tensor]:
     """Return arrays of one dtype as views of one buffer, one behind the other, on the device."""
     around = as_tensor(np.concatenate([array.reshape(-1) for array in arrays]))
-    found = []
+    items = []
     begin = 0
     for array in arrays:
-        found.append(_part(around, begin, array.shape))
+        items.append(_part(around, begin, array.shape))
         begin += array.size
-    return found
+    return items
 
 
 def overlapping(arrays: Sequence[Array]) -> list[Tensor]:
@@ -135,9 +135,9 @@ def _sliced(array: Array, before: Sequence[int], after: Sequence[int]) -> Tensor
 
 def _along(rank: int, axis: int, count: int) -> list[int]:
     """Return ``count`` for one axis, 0 for the others."""
-    found = [0] * rank
-    found[axis] = count
-    return found
+    items = [0] * rank
+    items[axis] = count
+    return items
 
 
 def _rows(array: Array) -> Tensor:

@@ -159,8 +159,8 @@ def apart(case: Case, reference: Callable[..., Array]) -> Case:
 
     Most neighbours among booleans are equal, which would hide a missing last one.
     """
-    found = np.asarray(reference(*case.inputs))
-    places = np.flatnonzero(found[1:] != found[:-1])
+    result = np.asarray(reference(*case.inputs))
+    places = np.flatnonzero(result[1:] != result[:-1])
     if not places.size:
         return case
     by = -(int(places[-1]) + 2)

@@ -158,25 +158,25 @@ def _first(
             continue  # indices name places in the old shape
         operands = refilled([known[name] for name in chosen], changed)
         known.update(zip(chosen, operands, strict=True))
-        found = replace(
+        text = replace(
             case,
             id=f"{case.id}, {what} {' and '.join(chosen)}".removesuffix(" "),
             inputs=tuple(known.values()),
             alike=() if repeated else names,
             overlapping=what in _PARTS and what != "ends equal",
         )
-        if not _is_call(spec, found):
+        if not _is_call(spec, text):
             continue
         shapes = {array.shape for array in changed}
         enough = max(array.size for array in changed) >= _ENOUGH
         score = 1 + 2 * enough + (len(shapes) == 1)
         if score > best.get(place, (0,))[0]:
-            best[place] = score, found
+            best[place] = score, text
     made = Counter[tuple[int, bool]]()
-    for (rank, many, _), (_, found) in best.items():
+    for (rank, many, _), (_, text) in best.items():
         made[rank, many] += 1
         if made[rank, many] <= _CHOICES:
-            yield found
+            yield text
 
 
 def _equal(arrays: list[Array]) -> list[Array] | None:

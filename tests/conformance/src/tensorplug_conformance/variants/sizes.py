@@ -151,23 +151,23 @@ def _is_thick(case: Case, rank: int) -> bool:
 
 def _by_rank(corpus: Corpus, own: Sequence[Case]) -> dict[int, Case]:
     """Return the first small case of each rank up to 4 whose inputs can be drawn again."""
-    found: dict[int, Case] = {}
+    cases: dict[int, Case] = {}
     for case in own:
         if not _is_free(corpus, case):
             continue
         rank = max(array.ndim for array in flat(case.inputs))
         if 0 < rank <= 4 and all(0 < array.size <= _SMALL for array in flat(case.inputs)):
-            found.setdefault(rank, case)
-    return dict(sorted(found.items()))
+            cases.setdefault(rank, case)
+    return dict(sorted(cases.items()))
 
 
 def _by_attributes(corpus: Corpus, own: Sequence[Case]) -> list[Case]:
     """Return a small case for each choice of attributes, few of those that have many."""
-    found: dict[str, Case] = {}
+    cases: dict[str, Case] = {}
     for case in own:
         if _is_free(corpus, case) and all(0 < x.size <= _SMALL for x in flat(case.inputs)):
-            found.setdefault(repr(case.attributes), case)
-    return list(found.values())[:_CHOICES]
+            cases.setdefault(repr(case.attributes), case)
+    return list(cases.values())[:_CHOICES]
 
 
 def _is_free(corpus: Corpus, case: Case, *, indices: bool = True) -> bool:

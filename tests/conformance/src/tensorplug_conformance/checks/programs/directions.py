@@ -38,7 +38,7 @@ def _points(session: Session) -> Iterator[tuple[CaseEntry, Case]]:
         chosen = [d for d in (dt.float32, dt.complex64) if d in entry.dtypes and d in served]
         if entry.smooth is None or not chosen:
             continue
-        found = [
+        items = [
             case
             for case in entry.gradient_cases(Corpus(chosen[0], 0, f"{name}:gradient"))
             if not isinstance(case.expected, tuple)
@@ -47,7 +47,7 @@ def _points(session: Session) -> Iterator[tuple[CaseEntry, Case]]:
                 for output in entry.spec.resolve(case.types, case.attributes)[1]
             )
         ]
-        for case in found[:: max(1, len(found) // _POINTS)][:_POINTS]:
+        for case in items[:: max(1, len(items) // _POINTS)][:_POINTS]:
             yield entry, case
 
 

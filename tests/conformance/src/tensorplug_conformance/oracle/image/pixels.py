@@ -26,12 +26,12 @@ def draw(image: Array, *, options: dict[str, Any] | None = None) -> Array:
 
 def _rgba(image: Array, opaque: int, *, cut: bool) -> list[list[int]]:
     channels = image.shape[2] if image.ndim == 3 else 1
-    found = []
+    items = []
     for pixel in image.reshape(-1, channels).tolist():
         levels = [_level(value, cut=cut) for value in pixel]
         color = levels[:3] if channels > 2 else levels[:1] * 3
-        found.append([*color, levels[-1] if channels in (2, 4) else opaque])
-    return found
+        items.append([*color, levels[-1] if channels in (2, 4) else opaque])
+    return items
 
 
 def _level(value: float, *, cut: bool) -> int:

@@ -43,22 +43,22 @@ def rotate_with_offset(
     listed = list(fill_value) if isinstance(fill_value, tuple) else [fill_value] * channels
     fill = np.array([*listed, 255][:channels]).astype(image.dtype)
     slack = _ROUNDING * (1 + height + width)
-    found = [
+    items = [
         _picked(image, np.floor(row + 0.5 + dy), np.floor(column + 0.5 + dx), fill)
         for dy in (-slack, slack)
         for dx in (-slack, slack)
     ]
     if all(
-        np.array_equal(array, found[0], equal_nan=kind_of(array.dtype) == "f") for array in found
+        np.array_equal(array, items[0], equal_nan=kind_of(array.dtype) == "f") for array in items
     ):
-        return found[0]
+        return items[0]
 
     def check(result: Array) -> Iterator[tuple[str, Array, Bounded]]:
-        neither = ~np.any([_same(result, array) for array in found], axis=0)
+        neither = ~np.any([_same(result, array) for array in items], axis=0)
         exact = np.zeros(result.shape)
         yield "pixels that are not among the nearest", neither.astype(float), Bounded(exact, exact)
 
-    return Relation(check, found[0])
+    return Relation(check, items[0])
 
 
 _ROUNDING: Final = 2.0**-20  # of positions, by size: kernels may compute them in float32

@@ -12,5 +12,5 @@ if TYPE_CHECKING:
 
 def where(condition: Array) -> Array:
     """The index of each element that is not equal to zero, in row-major order."""
-    found = [at for at, value in np.ndenumerate(condition) if value != 0]  # NaN is not
-    return np.array(found, dtype=np.int32).reshape(len(found), condition.ndim)
+    items = [at for at, value in np.ndenumerate(condition) if value != 0]  # NaN is not
+    return np.array(items, dtype=np.int32).reshape(len(items), condition.ndim)

@@ -53,10 +53,10 @@ def max_pool_with_argmax(
     places = np.arange(x.size, dtype=np.int32).reshape(x.shape)
     if not include_batch_in_index:
         places = places % max(prod(x.shape[1:]), 1)
-    found = np.full(value.shape, -1, np.int32)
+    result = np.full(value.shape, -1, np.int32)
     for at, (there, here) in enumerate(_taps(_axes(x, options))):
-        found[there] = np.where(winner[there] == at, places[here], found[there])
-    return value, found
+        result[there] = np.where(winner[there] == at, places[here], result[there])
+    return value, result
 
 
 def avg_pool(x: Array, *, data_format: str = "", **options: Any) -> Bounded:

@@ -81,14 +81,14 @@ def all_axes(
     count = len(sizes)
     first = 1 if data_format.endswith("C") else 2
     steps, spreads = several(strides, count), several(dilations, count)
-    found = []
+    items = []
     for i in range(count):
         if isinstance(pad, int):
             one: Any = (pad, pad)
         else:
             one = pad if isinstance(pad, str) else pad[first + i]
-        found.append(axis(sizes[i], taps[i], steps[i], spreads[i], one, dim_rounding_mode))
-    return tuple(found)
+        items.append(axis(sizes[i], taps[i], steps[i], spreads[i], one, dim_rounding_mode))
+    return tuple(items)
 
 
 def places(axes: Sequence[Axis]) -> Iterator[tuple[tuple[int, ...], Any, Any]]:

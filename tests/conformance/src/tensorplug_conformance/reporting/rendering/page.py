@@ -170,15 +170,15 @@ def _slowest(report: Mapping[str, Any]) -> list[tuple[str, float]]:
 
 def _failures(report: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return every described failure with the script, or else the command, that repeats it."""
-    found = []
+    items = []
     for row in report["rows"]:
         if row["status"] in (*BLOCKING, "expected fail"):
             for failure in row["failures"]:
                 text = script(report, row, failure)
-                found.append({"row": row, "failure": failure, "script": text})
+                items.append({"row": row, "failure": failure, "script": text})
             if not row["failures"]:
                 told, _, where = row["reason"].partition("\n")
                 text = f"{where}\n{row_command(report, row)}".lstrip("\n")
                 bare = {"case": "", "message": told}
-                found.append({"row": row, "failure": bare, "script": text})
-    return found
+                items.append({"row": row, "failure": bare, "script": text})
+    return items

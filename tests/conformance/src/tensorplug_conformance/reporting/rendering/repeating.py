@@ -26,11 +26,11 @@ def commands(report: Mapping[str, Any]) -> list[str]:
     for one in report.get("evidence", ()):
         wanted += [f"{name}=={version}" for name, version in one["versions"].items()]
         run += ["--evidence", one["name"]]
-    found = [["pip", "install", *wanted], [*run, "--report", "out"]]
+    items = [["pip", "install", *wanted], [*run, "--report", "out"]]
     if "performance" in report:
-        found.append([_SUITE, "measure", "--backend", backend["name"], "--report", "out"])
-    found.append([_SUITE, "verify", "out"])
-    return [shlex.join(command) for command in found]
+        items.append([_SUITE, "measure", "--backend", backend["name"], "--report", "out"])
+    items.append([_SUITE, "verify", "out"])
+    return [shlex.join(command) for command in items]
 
 
 def row_command(report: Mapping[str, Any], row: Mapping[str, Any]) -> str:

@@ -103,9 +103,9 @@ def _backends(reports: Iterable[Report]) -> list[str]:
 
 
 def _matrix(reports: Sequence[Report]) -> list[list[str]]:
-    found = [_by_kernel(report) for report in reports]
-    kernels = sorted({name for cells in found for name in cells}, key=str.lower)
-    return [[f"`{name}`", *(_cell(cells.get(name, [])) for cells in found)] for name in kernels]
+    items = [_by_kernel(report) for report in reports]
+    kernels = sorted({name for cells in items for name in cells}, key=str.lower)
+    return [[f"`{name}`", *(_cell(cells.get(name, [])) for cells in items)] for name in kernels]
 
 
 def _by_kernel(report: Report) -> dict[str, list[Mapping[str, Any]]]:

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 def _writes_input(position: int) -> Any:
     def wrong(call: Call) -> Any:
-        found = call.run(call.buffers, call.attributes)
-        kept = [np.array(call.backend.to_host(array)) for array in found]
+        outcome = call.run(call.buffers, call.attributes)
+        kept = [np.array(call.backend.to_host(array)) for array in outcome]
         target = flat(call.buffers)[position]
         if target.size:
             target.flags.writeable = True
@@ -42,9 +42,9 @@ def _stale(call: Call) -> Any:
 
 
 def _keeps_results(call: Call) -> Any:
-    found = call.run(call.buffers, call.attributes)
-    call.lasting.setdefault("kept", []).append(found)
-    return found
+    outcome = call.run(call.buffers, call.attributes)
+    call.lasting.setdefault("kept", []).append(outcome)
+    return outcome
 
 
 def _keeps_inputs(call: Call) -> Any:
@@ -53,10 +53,10 @@ def _keeps_inputs(call: Call) -> Any:
 
 
 def _keeps_scratch(call: Call) -> Any:
-    found = call.run(call.buffers, call.attributes)
-    scratch = [np.array(call.backend.to_host(array)) for array in found]
+    outcome = call.run(call.buffers, call.attributes)
+    scratch = [np.array(call.backend.to_host(array)) for array in outcome]
     call.lasting.setdefault("kept", []).append(scratch)
-    return found
+    return outcome
 
 
 def takes_inputs(entry: CaseEntry) -> bool:

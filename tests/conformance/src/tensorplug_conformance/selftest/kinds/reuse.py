@@ -27,12 +27,12 @@ def _wrong_for_own_result(call: Call) -> Any:
     """Return a wrong result where an input is a result of the kernel that is still in use."""
     made = call.lasting.setdefault("made", weakref.WeakValueDictionary())
     own = any(made.get(id(buffer)) is buffer for buffer in flat(call.buffers))
-    found = call.run(call.buffers, call.attributes)
+    outcome = call.run(call.buffers, call.attributes)
     if own:
-        found = [call.backend.from_host(changed(np.array(array), -1)) for array in found]
-    for buffer in found:
+        outcome = [call.backend.from_host(changed(np.array(array), -1)) for array in outcome]
+    for buffer in outcome:
         made[id(buffer)] = buffer
-    return found
+    return outcome
 
 
 def _wrong_for_transpose(call: Call) -> Any:
@@ -75,10 +75,10 @@ class _Pool:
 def _writes_past_end(call: Call) -> Any:
     """Write one element behind each result: into padding, or into the result made before it."""
     pool = call.lasting.setdefault("pool", _Pool())
-    found = [np.asarray(array) for array in call.run(call.buffers, call.attributes)]
+    items = [np.asarray(array) for array in call.run(call.buffers, call.attributes)]
     return [
         pool.store(array) if 0 < array.nbytes <= _LARGEST and array.dtype.kind != "T" else array
-        for array in found
+        for array in items
     ]
 
 

@@ -101,14 +101,14 @@ def evaluate(
             values[id(node)] = parameters[int(node.value)]  # type: ignore[arg-type]  # a number
             continue
         if node.op == "constant":
-            found = np.asarray(node.value).astype(node.dtype.numpy)
+            result = np.asarray(node.value).astype(node.dtype.numpy)
         elif node.op == "cast":
-            found = _cast(given[0], node.dtype)
+            result = _cast(given[0], node.dtype)
         elif node.op == "bitcast":
-            found = np.ascontiguousarray(given[0]).view(node.dtype.numpy).reshape(given[0].shape)
+            result = np.ascontiguousarray(given[0]).view(node.dtype.numpy).reshape(given[0].shape)
         else:
-            found = np.asarray(_OPERATIONS[node.op](*given)).astype(node.dtype.numpy, copy=False)
-        values[id(node)] = found if between is None else between(found)
+            result = np.asarray(_OPERATIONS[node.op](*given)).astype(node.dtype.numpy, copy=False)
+        values[id(node)] = result if between is None else between(result)
     return [values[id(root)] for root in unified]
 
 

@@ -22,14 +22,14 @@ def recycles_what_has_views() -> Engine:
     blocks: list[tuple[Array, weakref.ref[Array]]] = []
 
     def product(a: Array, b: Array) -> Array:
-        found = np.asarray(np.multiply(a, b))
+        result = np.asarray(np.multiply(a, b))
         for at, (block, first) in enumerate(blocks):
-            if first() is None and (block.shape, block.dtype) == (found.shape, found.dtype):
+            if first() is None and (block.shape, block.dtype) == (result.shape, result.dtype):
                 del blocks[at]
                 break
         else:
-            block = np.empty_like(found)
-        np.copyto(block, found)
+            block = np.empty_like(result)
+        np.copyto(block, result)
         buffer = block.view()
         blocks.append((block, weakref.ref(buffer)))
         return buffer
@@ -74,11 +74,11 @@ class _WritesLater(Delegate):
         return Unguarded(buffer, write)
 
     def to_host(self, buffer: Array) -> Array:
-        found = np.array(buffer)
+        result = np.array(buffer)
         for written, key, value in self.queue:
             written[(*key, ...)] = value
         self.queue.clear()
-        return found
+        return result
 
     share_to_host = to_host
 
@@ -96,11 +96,11 @@ class _OnePlace(Delegate):
         self.place = np.zeros(1 << 16, np.uint8)
 
     def to_host(self, buffer: Array) -> Array:
-        found: Array = self.clean.to_host(buffer)
-        if found.dtype.kind == "T" or found.nbytes > self.place.size:
-            return found
-        staged = self.place[: found.nbytes].view(found.dtype).reshape(found.shape)
-        np.copyto(staged, found)
+        result: Array = self.clean.to_host(buffer)
+        if result.dtype.kind == "T" or result.nbytes > self.place.size:
+            return result
+        staged = self.place[: result.nbytes].view(result.dtype).reshape(result.shape)
+        np.copyto(staged, result)
         return staged
 
     share_to_host = to_host

@@ -28,11 +28,11 @@ def _product(a: Array, b: Array, *, transpose_a: bool, transpose_b: bool) -> Arr
 
 def _nudged(x: Array, at: int = 0) -> Array:
     """Return ``x`` with one element a unit in the last place larger, as tolerances allow."""
-    found = np.array(x)
-    if found.size and kind_of(found.dtype) == "f":
-        flat = found.reshape(-1)
-        flat[at % found.size] = np.nextafter(flat[at % found.size], found.dtype.type(np.inf))
-    return found
+    result = np.array(x)
+    if result.size and kind_of(result.dtype) == "f":
+        flat = result.reshape(-1)
+        flat[at % result.size] = np.nextafter(flat[at % result.size], result.dtype.type(np.inf))
+    return result
 
 
 def differs_by_process() -> Engine:
@@ -75,10 +75,10 @@ def leaks_now_and_then() -> Engine:
     calls, kept = itertools.count(1), []
 
     def total(x: Array, *, axis: Any, keep_dims: bool) -> Array:
-        found = np.asarray(np.sum(x, axis=axis, keepdims=keep_dims, dtype=x.dtype))
+        result = np.asarray(np.sum(x, axis=axis, keepdims=keep_dims, dtype=x.dtype))
         if not next(calls) % 7:
-            kept.append(found)
-        return found
+            kept.append(result)
+        return result
 
     return with_kernel(specs.SUM, total)
 
@@ -88,11 +88,11 @@ def tires() -> Engine:
     calls, left = itertools.count(1), [0.0]
 
     def total(x: Array, *, axis: Any, keep_dims: bool) -> Array:
-        found = np.asarray(np.sum(x, axis=axis, keepdims=keep_dims, dtype=x.dtype))
+        result = np.asarray(np.sum(x, axis=axis, keepdims=keep_dims, dtype=x.dtype))
         if not next(calls) % 30:
-            found = np.asarray(found + left[0], dtype=x.dtype)
-        left[0] = float(found.reshape(-1)[0].real) if found.size else 0.0
-        return found
+            result = np.asarray(result + left[0], dtype=x.dtype)
+        left[0] = float(result.reshape(-1)[0].real) if result.size else 0.0
+        return result
 
     return with_kernel(specs.SUM, total)
 
