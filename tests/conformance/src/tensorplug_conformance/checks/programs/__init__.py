@@ -11,6 +11,7 @@ from tensorplug_conformance.checks.programs import (
     mapping,
     repeating,
     restoring,
+    structure,
     threads,
     training,
 )
@@ -23,6 +24,7 @@ CHECKS = (
     *directions.CHECKS,
     *looping.CHECKS,
     *mapping.CHECKS,
+    *structure.CHECKS,
     *repeating.CHECKS,
     *flatness.CHECKS,
     *lifetimes.CHECKS,

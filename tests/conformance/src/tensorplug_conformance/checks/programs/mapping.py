@@ -173,17 +173,22 @@ def _maps(axis: int, _target: Target, opened: Callable[[], Session]) -> None:
 
 
 def _compare_kernel(entry: CaseEntry, dtype: dt.DType, axis: int) -> None:
-    cases = [
-        case
-        for case in cases_of(entry, Row(entry.spec.name, dtype.name, "native"), 0)
-        if not isinstance(case.expected, type) and not case.period and _is_small(case)
-    ]
+    cases = small_cases(entry, dtype)
     for call in batched_calls(entry, cases[axis :: max(1, len(cases) // _CASES)][:_CASES]):
         try:
             meant = call.one_by_one()
         except TensorplugError:  # a variant that the kernel does not accept, or no such dtype
             continue
         compared(call, call.mapped(axis), meant)
+
+
+def small_cases(entry: CaseEntry, dtype: dt.DType) -> list[Case]:
+    """Return the cases of a kernel that is called often with inputs like them."""
+    return [
+        case
+        for case in cases_of(entry, Row(entry.spec.name, dtype.name, "native"), 0)
+        if not isinstance(case.expected, type) and not case.period and _is_small(case)
+    ]
 
 
 def _is_small(case: Case) -> bool:

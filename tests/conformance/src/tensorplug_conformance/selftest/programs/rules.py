@@ -1,4 +1,4 @@
-"""Engines with a rule of forward mode that is wrong."""
+"""Engines with a statement about a kernel that is wrong."""
 
 from __future__ import annotations
 
@@ -17,6 +17,15 @@ def takes_quotients_for_linear() -> Engine:
     rules = RuleTable()
     rules.linear(specs.REAL_DIV, "a")
     rules.linear(specs.REAL_DIV, "b")
+    engine = build_engine()
+    engine.registry.add(Owner("saboteur"), rules=rules, override=True)
+    return engine
+
+
+def takes_scans_for_elementwise() -> Engine:
+    """Return an engine whose plugin says that running products are elementwise."""
+    rules = RuleTable()
+    rules.elementwise(specs.CUMPROD)
     engine = build_engine()
     engine.registry.add(Owner("saboteur"), rules=rules, override=True)
     return engine

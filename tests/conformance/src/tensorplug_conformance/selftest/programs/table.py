@@ -58,6 +58,8 @@ WRONG_PROGRAMS: Final = (
     WrongProgram(repeated.knows_one_matrix, "vmap = stack: examples in axis 1"),
     WrongProgram(repeated.knows_one_matrix, "vmap = stack: examples in axis 2"),
     WrongProgram(rules.takes_quotients_for_linear, "jvp = slope along a direction"),
+    WrongProgram(rules.takes_quotients_for_linear, "facts of specs hold"),
+    WrongProgram(rules.takes_scans_for_elementwise, "facts of specs hold"),
     WrongProgram(repeated.tires, "training float32: logistic regression, by hand"),
     WrongProgram(repeated.tires, "training float32: perceptron, SGD"),
     WrongProgram(repeated.takes_operands_for_different, "gradients of one's own"),
