@@ -122,7 +122,7 @@ REDUCTIONS = [
     (op, dtype)
     for op in FUNCTIONS
     for dtype in (dt.float16, dt.float32, dt.float64, dt.int8, dt.uint8, dt.int64, dt.uint32)
-]
+] + [("max", dt.bool_), ("min", dt.bool_)]
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
@@ -161,24 +161,6 @@ def test_a_reduction_along_all_sets_of_axes(shape, op, dtype):
         assert (np.abs(result - exact) <= bound).all()
 
 
-@pytest.mark.parametrize("shape", [(7, 9), (3, 50000), (40000, 3)], ids=str)
-@pytest.mark.parametrize("axes", [(False, True), (True, False), (True, True)], ids=str)
-def test_any_and_all(shape, axes):
-    array = draw(dt.float32, shape) > -1.999
-    x = ex.parameter(0, dt.bool_)
-    kept = tuple(not axis for axis in axes)
-    group = make(
-        shape,
-        [(dt.bool_, (True, True))],
-        [("max", x, axes), ("min", x, axes)],
-        [(ex.parameter(1, dt.bool_), kept), (ex.parameter(2, dt.bool_), kept)],
-    )
-    along = tuple(axis for axis, reduced in enumerate(axes) if reduced)
-    some, every = run(group, [array])
-    np.testing.assert_array_equal(some, array.any(along))
-    np.testing.assert_array_equal(every, array.all(along))
-
-
 @pytest.mark.parametrize("axes", [(False, True), (True, False), (True, True)], ids=str)
 @pytest.mark.parametrize("special", [np.nan, np.inf, -np.inf])
 def test_numbers_that_are_not_finite(axes, special):
@@ -207,7 +189,6 @@ def test_a_sum_does_not_lose_small_terms():
     """One after the other, 2**22 times 0.1 in float32 is off by one per cent and more."""
     array = np.full((1 << 22,), 0.1, np.float32)
     x = ex.parameter(0, dt.float32)
-    whole = make((1 << 22,), [(dt.float32, (True,))], [("sum", x, (True,))], [])
     for shape, axes in [
         ((1 << 22,), (True,)),
         ((1 << 20, 4), (True, False)),
@@ -223,7 +204,6 @@ def test_a_sum_does_not_lose_small_terms():
         (total,) = run(group, [array.reshape(shape)])
         exact = float(array[0]) * (array.size // max(total.size, 1))
         np.testing.assert_allclose(total, exact, rtol=1e-6)
-    assert not whole.outputs
 
 
 def softmax(shape, axes):
