@@ -161,6 +161,8 @@ from tensorplug.ops.broadcasting import ensure_shape as ensure_shape
 from tensorplug.ops.broadcasting import meshgrid as meshgrid
 from tensorplug.ops.casting import astype as astype
 from tensorplug.ops.choosing import where as where
+from tensorplug.ops.clipping import clip as clip
+from tensorplug.ops.clipping import clip_by_value as clip_by_value
 from tensorplug.ops.comparison import equal as equal
 from tensorplug.ops.comparison import greater as greater
 from tensorplug.ops.comparison import greater_equal as greater_equal
@@ -215,6 +217,8 @@ from tensorplug.ops.elementwise import sqrt as sqrt
 from tensorplug.ops.elementwise import square as square
 from tensorplug.ops.elementwise import tanh as tanh
 from tensorplug.ops.extents import slice as slice
+from tensorplug.ops.extremes import argmax as argmax
+from tensorplug.ops.extremes import argmin as argmin
 from tensorplug.ops.indexing.coordinates import argwhere as argwhere
 from tensorplug.ops.indexing.coordinates import boolean_mask as boolean_mask
 from tensorplug.ops.indexing.coordinates import nonzero as nonzero
@@ -262,8 +266,6 @@ from tensorplug.ops.ranges import arange as arange
 from tensorplug.ops.ranges import linspace as linspace
 from tensorplug.ops.reduction import all as all
 from tensorplug.ops.reduction import any as any
-from tensorplug.ops.reduction import argmax as argmax
-from tensorplug.ops.reduction import argmin as argmin
 from tensorplug.ops.reduction import count_nonzero as count_nonzero
 from tensorplug.ops.reduction import max as max
 from tensorplug.ops.reduction import mean as mean
@@ -271,8 +273,6 @@ from tensorplug.ops.reduction import min as min
 from tensorplug.ops.reduction import prod as prod
 from tensorplug.ops.reduction import sum as sum
 from tensorplug.ops.rounding import ceil as ceil
-from tensorplug.ops.rounding import clip as clip
-from tensorplug.ops.rounding import clip_by_value as clip_by_value
 from tensorplug.ops.rounding import copysign as copysign
 from tensorplug.ops.rounding import nextafter as nextafter
 from tensorplug.ops.rounding import round as round

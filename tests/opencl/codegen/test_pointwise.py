@@ -12,7 +12,7 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.contract.shapes import broadcast
 from tensorplug.contract.spec import TensorType
 from tensorplug.dispatch.context import use_context
-from tensorplug.ops import arithmetic, bitwise, comparison, creation, powers, rounding
+from tensorplug.ops import arithmetic, bitwise, clipping, comparison, creation, powers, rounding
 from tensorplug.ops import elementwise as ops
 from tensorplug.ops.nn import activation, gaussian_error, normalization
 from tensorplug_opencl.codegen import pointwise
@@ -228,5 +228,5 @@ def test_gelu_at_infinities(call, approximate):
 def test_bounds_and_levels_are_of_the_dtype(call, near, dtype):
     x = np.array([-300, -1, 0, 2, 300], dtype)
     bounds = {"clip_value_min": -1e9, "clip_value_max": 200}
-    near(call(rounding.CLIP_BY_VALUE, x, **bounds), np.minimum(x, 200), dtype)
+    near(call(clipping.CLIP_BY_VALUE, x, **bounds), np.minimum(x, 200), dtype)
     near(call(activation.STEP, x, alpha=-7), np.where(x > 0, 1, -7), dtype)

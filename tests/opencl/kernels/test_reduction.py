@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tensorplug.contract import dtypes as dt
-from tensorplug.ops import matrix_products, reduction
+from tensorplug.ops import extremes, matrix_products, reduction
 
 SHAPES = [
     ((), ()),
@@ -108,7 +108,7 @@ def test_nan_wins_every_extreme(call, size, at):
     x[at] = math.nan
     assert math.isnan(call(reduction.MAX, x))
     assert math.isnan(call(reduction.MIN, x))
-    assert call(reduction.ARG_MAX, x, axis=0) == at
+    assert call(extremes.ARG_MAX, x, axis=0) == at
 
 
 @pytest.mark.parametrize(
@@ -122,15 +122,15 @@ def test_nan_wins_every_extreme(call, size, at):
     ],
 )
 def test_arg_max_takes_the_first(call, values, index):
-    assert call(reduction.ARG_MAX, np.array(values, np.float64), axis=0) == index
+    assert call(extremes.ARG_MAX, np.array(values, np.float64), axis=0) == index
 
 
 @pytest.mark.parametrize("places", [(5, 100_000, 300_000), (299_000, 299_001), (300_000,)])
 def test_the_first_of_equals_in_parts_of_a_row(call, places):
     x = np.zeros(300_001, np.float32)
     x[list(places)] = 1
-    assert call(reduction.ARG_MAX, x, axis=0) == places[0]
-    assert call(reduction.ARG_MIN, -x, axis=0) == places[0]
+    assert call(extremes.ARG_MAX, x, axis=0) == places[0]
+    assert call(extremes.ARG_MIN, -x, axis=0) == places[0]
 
 
 def test_integers_wrap_in_parts_of_a_row(call, near):
@@ -143,7 +143,7 @@ def test_integers_wrap_in_parts_of_a_row(call, near):
 @pytest.mark.parametrize("dtype", ["int8", "uint64", "float32"])
 def test_arg_max_along_axes(call, near, axis, dtype):
     x = np.random.default_rng(3).integers(0, 9, (6, 5, 3000)).astype(dtype)
-    near(call(reduction.ARG_MAX, x, axis=axis), np.argmax(x, axis), "int32")
+    near(call(extremes.ARG_MAX, x, axis=axis), np.argmax(x, axis), "int32")
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (3, 0), (0, 3), (4, 700)])

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 from tensorplug.contract.tables import DecompositionTable
 from tensorplug.ops.arithmetic import maximum
+from tensorplug.ops.clipping import clip
 from tensorplug.ops.elementwise import exp, square
 from tensorplug.ops.nn import gaussian_error as ops
 from tensorplug.ops.nn.activation import sigmoid
-from tensorplug.ops.rounding import clip
 from tensorplug.ops.special.error_functions import erfc
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from tensorplug.ops import quantization as ops
 from tensorplug.ops import quantized_products
 from tensorplug.ops.arrangement import moveaxis
 from tensorplug.ops.casting import astype
+from tensorplug.ops.clipping import clip_by_value
 from tensorplug.ops.matrix_products import matmul
 from tensorplug.ops.movement import expand_dims, reshape
 from tensorplug.ops.reduction import sum as sum_
-from tensorplug.ops.rounding import clip_by_value
 from tensorplug.ops.rounding import round as round_
 from tensorplug.ops.scale_blocks import centred, padded, spread
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import DecompositionTable
+from tensorplug.ops import extremes
 from tensorplug.ops import reduction as ops
 from tensorplug.ops.casting import astype
 from tensorplug.ops.comparison import logical_not
@@ -31,9 +32,9 @@ def min_(x: Tensor, *, axis: Axes, keep_dims: bool) -> Tensor:
     return reverse_order(ops.max(reverse_order(x), axis=axis, keepdims=keep_dims))
 
 
-@decompositions.of(ops.ARG_MIN)
+@decompositions.of(extremes.ARG_MIN)
 def arg_min(x: Tensor, *, axis: int) -> Tensor:
-    return ops.argmax(reverse_order(x), axis=axis)
+    return extremes.argmax(reverse_order(x), axis=axis)
 
 
 @decompositions.of(ops.ALL)

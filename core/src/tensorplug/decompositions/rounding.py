@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import DecompositionTable
-from tensorplug.ops import arithmetic, casting, complexes
+from tensorplug.ops import arithmetic, casting, clipping, complexes
 from tensorplug.ops import elementwise as elementary
 from tensorplug.ops import rounding as ops
 from tensorplug.ops.choosing import where
@@ -96,6 +96,6 @@ def nextafter(a: Tensor, b: Tensor) -> Tensor:
     return where(logical_or(isnan(a), isnan(b)), a + b, where(equal(a, b), b, result))
 
 
-@decompositions.of(ops.CLIP_BY_VALUE)
+@decompositions.of(clipping.CLIP_BY_VALUE)
 def clip_by_value(x: Tensor, *, clip_value_min: Scalar, clip_value_max: Scalar) -> Tensor:
     return arithmetic.minimum(arithmetic.maximum(x, clip_value_min), clip_value_max)

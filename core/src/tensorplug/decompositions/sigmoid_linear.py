@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from tensorplug.contract.tables import DecompositionTable
 from tensorplug.ops.arithmetic import maximum
 from tensorplug.ops.choosing import where
+from tensorplug.ops.clipping import clip
 from tensorplug.ops.elementwise import abs as abs_
 from tensorplug.ops.elementwise import exp
 from tensorplug.ops.nn import sigmoid_linear as ops
 from tensorplug.ops.nn.activation import sigmoid
-from tensorplug.ops.rounding import clip
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from tensorplug.contract import shapes
 from tensorplug.contract.rules import RuleTable
 from tensorplug.ops import extents, joining, movement
+from tensorplug.ops import extremes as extremes_ops
 from tensorplug.ops import reduction as ops
 from tensorplug.ops.casting import astype
 from tensorplug.ops.comparison import equal
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 
 
 rules: RuleTable = RuleTable()
-rules.stop(ops.ARG_MAX, because="gives indices")
-rules.stop(ops.ARG_MIN, because="gives indices")
+rules.stop(extremes_ops.ARG_MAX, because="gives indices")
+rules.stop(extremes_ops.ARG_MIN, because="gives indices")
 rules.stop(ops.ANY, because="truth values")
 rules.stop(ops.ALL, because="truth values")
 

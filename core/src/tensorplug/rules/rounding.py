@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.rules import RuleTable
+from tensorplug.ops import clipping
 from tensorplug.ops import rounding as ops
 from tensorplug.ops.arithmetic import div_no_nan
 from tensorplug.ops.choosing import where
@@ -37,7 +38,7 @@ def sign_jvp(x_dot: Tensor, x: Tensor, out: Tensor) -> Tensor | None:
     return imag(div_no_nan(x_dot, x)) * out * 1j if x.dtype in dt.COMPLEX else None
 
 
-@rules.vjp(ops.CLIP_BY_VALUE, "x")
+@rules.vjp(clipping.CLIP_BY_VALUE, "x")
 def clip_by_value(dy: Tensor, x: Tensor, clip_value_min: Scalar, clip_value_max: Scalar) -> Tensor:
     return where(logical_and(x >= clip_value_min, x <= clip_value_max), dy, 0.0)
 
