@@ -43,6 +43,7 @@ def write_literal(value: Any, dtype: DType) -> str:
         return "1" if rounded else "0"
     if dtype.kind == "float":
         return _write_float(float(rounded), ctypes.computed(dtype))
+    # The bits, not the number: C has no literal for the most negative one.
     bits = int(rounded) & ((1 << 8 * dtype.itemsize) - 1)
     return f"(({ctypes.computed(dtype)}){bits:#x}{'ul' if dtype.itemsize == 8 else 'u'})"  # long
 
@@ -52,4 +53,5 @@ def _write_float(value: float, ctype: str) -> str:
         return f"(({ctype})NAN)"
     if math.isinf(value):
         return f"(({ctype}){'-' * (value < 0)}INFINITY)"
+    # Hexadecimal digits name the number itself; compilers may round decimal ones differently.
     return f"({value.hex()}{'f' * (ctype == 'float')})"

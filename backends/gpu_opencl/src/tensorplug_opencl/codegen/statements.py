@@ -263,6 +263,7 @@ class Writer:
             return self._wrap(dtype, a, _RING[op], b)
         if op == "negative":
             return self._wrap(dtype, f"({wide})(0)", "-", a)
+        # C's abs of integers is unsigned, so that of the most negative number is itself.
         if op == "abs":
             return f"as_{wide}(abs({a}))"
         if op in ("maximum", "minimum"):

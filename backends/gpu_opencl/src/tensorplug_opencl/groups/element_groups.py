@@ -212,6 +212,7 @@ class _Program(NamedTuple):
                     f"read_{each.stored}({name} + k, rest)" if width > 1 else f"{name}[k]"
                 )
             else:
+                # The same element for the whole run: read once, before the loop.
                 one = _write_one(each)
                 lines.append(f"  const {wide} {each.name}_one = ({wide})({one});")
                 reads.append(f"{each.name}_one")

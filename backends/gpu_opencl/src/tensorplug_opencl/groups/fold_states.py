@@ -50,6 +50,8 @@ class Folded:
 
     def mask(self, value: str) -> str:
         """Return a vector with the neutral element for what lacks in the last one."""
+        # A vector that ends beyond its row holds the last element again, or what lies behind the
+        # row; neither may enter a sum.
         kind = f"{self._signed}{self.lanes}"
         numbers = ", ".join(map(str, range(self.lanes)))
         rest = f"({kind})(({self._signed})min(rest, (index_t){self.lanes}))"

@@ -89,6 +89,7 @@ class Body:
 
     def _write_head(self) -> Iterator[str]:
         form = self._form
+        # A group leaves as a whole: its work-items meet at barriers, which none of them may miss.
         number = "get_group_id(0)" if form.kind == "group" else "get_global_id(0)"
         yield f"  const index_t i = {number};\n  if (i >= items) return;"
         if self._columns:
@@ -228,6 +229,8 @@ class Body:
 
     def _unroll(self, step: Pass) -> int:
         """Return how many vectors a pass takes at a time."""
+        # Each step of a fold waits for the one before. Where a step costs little else, vectors are
+        # joined as a tree first, so that the chain of steps is a quarter as long.
         cost = passes.rate([fold.expression for fold in step.folds])
         return UNROLLED if step.folds and not step.stores and cost <= CHEAP else 1
 
@@ -238,6 +241,8 @@ class Body:
             yield f"  {each.ctype} {each.name}_all[{tile}]{low};"
         yield f"  for (index_t t = 0; t < {tile}; t++) {{"
         yield from (f"  {each.declare()} {each.keep()}" for each in states)
+        # All rows of a tile take an element before any takes the next one: their elements are
+        # neighbours in memory, and those along a row are not.
         yield "  }\n  { index_t at = begin;"
         for count in dict.fromkeys((self._unroll(step), 1)):
             yield f"  for (; at + {count} <= end; at += {count}) {{"
