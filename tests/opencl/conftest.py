@@ -46,7 +46,7 @@ class Source:
 
 
 def require_device() -> None:
-    if not any(found.verdict.usable for found in device.available()):
+    if not any(actual.verdict.usable for actual in device.available()):
         pytest.skip("there is no sound OpenCL device: install a driver, or tensorplug-opencl[cpu]")
 
 
@@ -136,21 +136,21 @@ def near() -> Callable[..., None]:
     def compare(
         actual: Any, expected: Any, dtype: Any, *, ulp: float = 0, bound: Any = 0.0
     ) -> None:
-        wanted = np.asarray(expected)
+        reference = np.asarray(expected)
         kind = dt.of(dtype).numpy
-        assert (actual.dtype, actual.shape) == (kind, wanted.shape)
+        assert (actual.dtype, actual.shape) == (kind, reference.shape)
         if dt.of(dtype) not in dt.FLOATING:
-            np.testing.assert_array_equal(actual, wanted)
+            np.testing.assert_array_equal(actual, reference)
             return
         with np.errstate(all="ignore"):
-            rounded = wanted.astype(kind)
+            rounded = reference.astype(kind)
             np.testing.assert_array_equal(np.isnan(actual), np.isnan(rounded))
             fine = np.isfinite(rounded)
             ends = (each[~fine].astype(np.float64) for each in (actual, rounded))
             np.testing.assert_array_equal(*ends)  # of bfloat16 it takes NaN for numbers
-            off = np.abs(actual.astype(np.longdouble) - wanted)[fine]
+            off = np.abs(actual.astype(np.longdouble) - reference)[fine]
             step = np.spacing(np.abs(rounded))[fine].astype(np.longdouble)
-            allowed = np.maximum((ulp + 0.5) * step, np.broadcast_to(bound, wanted.shape)[fine])
-        assert (off <= allowed).all(), (actual[fine], wanted[fine], float((off / step).max()))
+            allowed = np.maximum((ulp + 0.5) * step, np.broadcast_to(bound, reference.shape)[fine])
+        assert (off <= allowed).all(), (actual[fine], reference[fine], float((off / step).max()))
 
     return compare

@@ -54,10 +54,10 @@ def test_angles(call, near, spec, function, ulp, dtype):
 def test_angles_of_points(call, near, dtype):
     y, x = pairs(np.random.default_rng(4), dtype)
     expected = np.arctan2(y.astype(np.longdouble), x.astype(np.longdouble))
-    found = call(trigonometry.ATAN2, y, x)
-    near(found, expected, dtype, ulp=3)
-    whole = ~np.isnan(found)
-    np.testing.assert_array_equal(np.signbit(found[whole]), np.signbit(expected[whole]))
+    actual = call(trigonometry.ATAN2, y, x)
+    near(actual, expected, dtype, ulp=3)
+    whole = ~np.isnan(actual)
+    np.testing.assert_array_equal(np.signbit(actual[whole]), np.signbit(expected[whole]))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -71,10 +71,10 @@ def test_powers(call, near, dtype):
     with np.errstate(all="ignore"):
         expected = np.power(x.astype(np.longdouble), y.astype(np.longdouble))
         expected = expected.astype(dtype).astype(np.longdouble)  # where the range ends
-    found = call(arithmetic.POW, x, y)
-    near(found, expected, dtype, ulp=3)
-    whole = ~np.isnan(found)
-    np.testing.assert_array_equal(np.signbit(found[whole]), np.signbit(expected[whole]))
+    actual = call(arithmetic.POW, x, y)
+    near(actual, expected, dtype, ulp=3)
+    whole = ~np.isnan(actual)
+    np.testing.assert_array_equal(np.signbit(actual[whole]), np.signbit(expected[whole]))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -82,5 +82,5 @@ def test_whole_powers_that_are_numbers_of_the_type_are_exact(call, dtype):
     x, y = (grid.ravel() for grid in np.meshgrid(np.arange(-40, 41), np.arange(60)))
     exact = np.array([int(a) ** int(b) for a, b in zip(x, y, strict=True)], dtype=object)
     few = np.array([abs(power) <= 2 ** np.finfo(dtype).nmant for power in exact])
-    found = call(arithmetic.POW, x[few].astype(dtype), y[few].astype(dtype))
-    np.testing.assert_array_equal(found, exact[few].astype(dtype))
+    actual = call(arithmetic.POW, x[few].astype(dtype), y[few].astype(dtype))
+    np.testing.assert_array_equal(actual, exact[few].astype(dtype))

@@ -95,32 +95,32 @@ def every_kind_of_bits() -> Any:
 
 def test_float32_is_rounded_to_the_nearest(device):
     x = every_kind_of_bits()
-    (found,) = run(device, [cast(parameter(0, FLOAT32), BFLOAT16)], x)
-    check_bits(found, *rounded(x))
+    (actual,) = run(device, [cast(parameter(0, FLOAT32), BFLOAT16)], x)
+    check_bits(actual, *rounded(x))
 
 
 @pytest.mark.parametrize("count", [1, 3, 17, 1031])
 def test_a_cast_back_keeps_the_rounding(device, count):
     x = RNG.standard_normal(count).astype(np.float32)
     narrow = cast(parameter(0, FLOAT32), BFLOAT16)
-    (found,) = run(device, [cast(narrow, FLOAT32)], x)
-    np.testing.assert_array_equal(found, exact(rounded(x)[0]))
+    (actual,) = run(device, [cast(narrow, FLOAT32)], x)
+    np.testing.assert_array_equal(actual, exact(rounded(x)[0]))
 
 
 def test_every_bfloat16_is_exact_in_wider_dtypes(device):
     x = of_bits(NUMBERS)
     for dtype in {FLOAT32, dt.float64} & device.dtypes:
-        (found,) = run(device, [cast(parameter(0, BFLOAT16), dtype)], x)
-        assert found.dtype == dtype.numpy
-        np.testing.assert_array_equal(found, exact(x).astype(dtype.numpy))
+        (actual,) = run(device, [cast(parameter(0, BFLOAT16), dtype)], x)
+        assert actual.dtype == dtype.numpy
+        np.testing.assert_array_equal(actual, exact(x).astype(dtype.numpy))
 
 
 @pytest.mark.parametrize("dtype", sorted(dt.INTEGER | dt.BOOL, key=str), ids=str)
 def test_integers(device, dtype):
     limits = (0, 2) if dtype is dt.bool_ else (max(dtype.min, -(1 << 23)), min(dtype.max, 1 << 23))
     whole = RNG.integers(*limits, 1031).astype(dtype.numpy)
-    (found,) = run(device, [cast(parameter(0, dtype), BFLOAT16)], whole)
-    check_bits(found, *rounded(whole.astype(np.float32)))
+    (actual,) = run(device, [cast(parameter(0, dtype), BFLOAT16)], whole)
+    check_bits(actual, *rounded(whole.astype(np.float32)))
     near = of_bits(rounded(RNG.uniform(*limits, 1031).astype(np.float32))[0])
     (back,) = run(device, [cast(parameter(0, BFLOAT16), dtype)], near)
     np.testing.assert_array_equal(back, exact(near).astype(dtype.numpy))
@@ -138,9 +138,9 @@ def test_bits_stay_in_a_bitcast(device):
 def test_arithmetic_is_in_float_and_rounded_once(device, count):
     a, b = (of_bits(rounded(RNG.standard_normal(count).astype(np.float32))[0]) for _ in "ab")
     x, y = parameter(0, BFLOAT16), parameter(1, BFLOAT16)
-    (found,) = run(device, [apply("add", apply("multiply", x, y), x)], a, b)
+    (actual,) = run(device, [apply("add", apply("multiply", x, y), x)], a, b)
     wide = exact(a) * exact(b) + exact(a)
-    check_bits(found, *rounded(wide))
+    check_bits(actual, *rounded(wide))
 
 
 @pytest.mark.parametrize(
@@ -151,10 +151,10 @@ def test_rows_are_added_up_in_float32(device, shape, axis):
     element = cast(parameter(0, BFLOAT16), FLOAT32)
     total = parameter(1, FLOAT32)
     shares = cast(apply("divide", element, total), BFLOAT16)
-    (found,) = run(device, [shares], x, reductions=[("sum", element)], axis=axis)
+    (actual,) = run(device, [shares], x, reductions=[("sum", element)], axis=axis)
     wide = exact(x.ravel()).reshape(shape).astype(np.float64)
     right = wide / wide.sum(axis, keepdims=True)
-    error = np.abs(found.astype(np.float64) - right)
+    error = np.abs(actual.astype(np.float64) - right)
     assert (error <= 2.0**-8 * right * (1 + 2.0**-10)).all()  # half an ulp, at most
 
 
@@ -172,9 +172,9 @@ def test_movement_keeps_every_bit(call):
         "gathered": (call(specs.GATHER_V2, x, np.array([5, 0, 5], np.int32)), x[[5, 0, 5]]),
         "padded": (call(specs.PAD_V2, x, paddings=((1, 2), (0, 3))), np.pad(x, ((1, 2), (0, 3)))),
     }
-    for how, (found, expected) in moved.items():
-        assert (found.dtype, found.shape) == (x.dtype, expected.shape), how
-        assert found.tobytes() == np.ascontiguousarray(expected).tobytes(), how
+    for how, (actual, expected) in moved.items():
+        assert (actual.dtype, actual.shape) == (x.dtype, expected.shape), how
+        assert actual.tobytes() == np.ascontiguousarray(expected).tobytes(), how
 
 
 def test_sums_and_products_do_not_stick(call):
@@ -188,9 +188,9 @@ def test_sums_and_products_do_not_stick(call):
 def test_uniform_numbers_are_the_upper_bits_of_words(call):
     key = np.array([1, 2, 3, 4], np.uint32)
     words = call(specs.RANDOM_BITS, key, shape=(1000,))
-    found = call(specs.RANDOM_UNIFORM, key, shape=(1000,), dtype="bfloat16")
-    assert found.dtype == BFLOAT16.numpy
-    np.testing.assert_array_equal(found.astype(np.float64), (words >> 24) / 256)
+    actual = call(specs.RANDOM_UNIFORM, key, shape=(1000,), dtype="bfloat16")
+    assert actual.dtype == BFLOAT16.numpy
+    np.testing.assert_array_equal(actual.astype(np.float64), (words >> 24) / 256)
 
 
 @pytest.mark.parametrize("source", ["float64", "int32", "uint32", "int64", "uint64"])
@@ -199,15 +199,15 @@ def test_wide_numbers_are_rounded_once(device, source):
     scale = {"float64": 2.0**-8, "int32": 2.0**22, "uint32": 2.0**23, "int64": 2.0**54}
     ties = np.array([0x101, 0x103, 0x1FD]) * scale.get(source, 2.0**55)
     exact, step = (float, 2.0**-40) if source == "float64" else (int, 1)
-    given = np.array([exact(tie) + beside for tie in ties for beside in (-step, step)], source)
+    operand = np.array([exact(tie) + beside for tie in ties for beside in (-step, step)], source)
     up = np.array([False, True] * 3)
     lower = np.float32(ties).view(np.uint32) >> 16
-    wanted = np.repeat(lower, 2) + up
+    expected = np.repeat(lower, 2) + up
     cast = expressions.cast(parameter(0, dt.of(source)), BFLOAT16)
-    x, y = TensorType(dt.of(source), given.shape), TensorType(BFLOAT16, given.shape)
+    x, y = TensorType(dt.of(source), operand.shape), TensorType(BFLOAT16, operand.shape)
     run = prepare_expression(device.runtime, "Cast", cast, [x], y)
-    found = device.to_host(run(device.from_host(given))).view(np.uint16)
-    np.testing.assert_array_equal(found, wanted)
+    actual = device.to_host(run(device.from_host(operand))).view(np.uint16)
+    np.testing.assert_array_equal(actual, expected)
     if source in ("float64", "int32", "int64"):
-        found = device.to_host(run(device.from_host(-given))).view(np.uint16)
-        np.testing.assert_array_equal(found, wanted | 0x8000)
+        actual = device.to_host(run(device.from_host(-operand))).view(np.uint16)
+        np.testing.assert_array_equal(actual, expected | 0x8000)

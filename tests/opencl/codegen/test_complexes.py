@@ -44,8 +44,8 @@ def test_doubles_where_the_device_has_them(call, context):
 @pytest.mark.parametrize("size", [1e-30, 1e30])
 def test_quotients_neither_overflow_nor_vanish_on_the_way(call, size):
     x, y = (numbers(9, seed=seed) * np.float32(size) for seed in (0, 1))
-    wanted = (x.astype(np.complex128) / y.astype(np.complex128)).astype(np.complex64)
-    close(call(arithmetic.REAL_DIV, x, y), wanted)
+    expected = (x.astype(np.complex128) / y.astype(np.complex128)).astype(np.complex64)
+    close(call(arithmetic.REAL_DIV, x, y), expected)
     moduli = call(complexes.COMPLEX_ABS, x)
     np.testing.assert_allclose(moduli, np.abs(x.astype(np.complex128)), rtol=4e-7)
 
@@ -64,10 +64,10 @@ def test_quotients_of_infinities_and_zeros(call):
 def test_exponentials_whose_factor_overflows(call):
     x = np.array([90 + 1.57079j, -80 + 1j, 150 + 1e-40j], np.complex64)
     with np.errstate(over="ignore"):
-        wanted = np.exp(x.astype(np.complex128)).astype(np.complex64)
-    found = call(elementwise.EXP, x)
-    np.testing.assert_allclose(found.real, wanted.real, rtol=1e-5)
-    np.testing.assert_allclose(found.imag, wanted.imag, rtol=1e-4)
+        expected = np.exp(x.astype(np.complex128)).astype(np.complex64)
+    actual = call(elementwise.EXP, x)
+    np.testing.assert_allclose(actual.real, expected.real, rtol=1e-5)
+    np.testing.assert_allclose(actual.imag, expected.imag, rtol=1e-4)
 
 
 def test_logarithms_near_the_unit_circle(call):
@@ -79,17 +79,17 @@ def test_logarithms_near_the_unit_circle(call):
 def test_small_whole_powers_are_products(call):
     x = numbers(7)
     for power in (-3, 0, 2, 5):
-        wanted = x.astype(np.complex128) ** power
+        expected = x.astype(np.complex128) ** power
         np.testing.assert_allclose(
-            call(arithmetic.POW, x, np.full(7, power, np.complex64)), wanted, rtol=2e-6
+            call(arithmetic.POW, x, np.full(7, power, np.complex64)), expected, rtol=2e-6
         )
 
 
 def test_whole_powers_keep_the_sign_of_a_zero_which_chooses_a_root(call):
     x = np.array([-1.25 + 0j, complex(-1.25, -0.0), 0.5 + 0j, 2j])
-    found = call(arithmetic.POW, x, np.full(4, 2.0 + 0j))
-    np.testing.assert_array_equal(found, x * x)
-    np.testing.assert_array_equal(np.signbit(found.imag), np.signbit((x * x).imag))
+    actual = call(arithmetic.POW, x, np.full(4, 2.0 + 0j))
+    np.testing.assert_array_equal(actual, x * x)
+    np.testing.assert_array_equal(np.signbit(actual.imag), np.signbit((x * x).imag))
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", "float32", "complex64"])
@@ -107,9 +107,9 @@ def test_imaginary_numbers_are_true(call):
 
 def test_products_of_many(call):
     x = np.exp(1j * np.random.default_rng(0).uniform(0, 6.28, (2, MANY))).astype(np.complex64)
-    wanted = np.prod(x.astype(np.complex128), axis=1)
-    close(call(reduction.PROD, x, axis=(1,)), wanted, terms=MANY**0.5)
-    close(call(reduction.PROD, x.T.copy(), axis=(0,)), wanted, terms=MANY**0.5)
+    expected = np.prod(x.astype(np.complex128), axis=1)
+    close(call(reduction.PROD, x, axis=(1,)), expected, terms=MANY**0.5)
+    close(call(reduction.PROD, x.T.copy(), axis=(0,)), expected, terms=MANY**0.5)
 
 
 def test_sums_run_as_pairs(call):
@@ -123,15 +123,15 @@ def test_sums_run_as_pairs(call):
 def test_products_of_matrices(call, sizes, turns):
     rows, inner, columns = sizes
     a, b = numbers(2, 1, rows, inner), numbers(3, inner, columns, seed=1)
-    wanted = a.astype(np.complex128) @ b
+    expected = a.astype(np.complex128) @ b
     operands = [
         np.ascontiguousarray(x.swapaxes(-1, -2)) if turned else x
         for x, turned in zip((a, b), turns, strict=True)
     ]
-    found = call(
+    actual = call(
         matrix_products.BATCH_MAT_MUL, *operands, transpose_a=turns[0], transpose_b=turns[1]
     )
-    close(found, wanted, terms=4)
+    close(actual, expected, terms=4)
 
 
 def test_views_are_read_where_they_start(call, context):

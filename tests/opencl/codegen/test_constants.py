@@ -65,10 +65,10 @@ def test_a_program_serves_all_numbers(monkeypatch, what):
         x = tp.asarray(X)
         counts = []
         for number in np.array([0.31, 0.77, 1.9, 5.1], np.float32):
-            found = compiled(x, float(number)).numpy()
+            actual = compiled(x, float(number)).numpy()
             counts.append(len(texts))
             right = np.asarray(expected(X, number))
-            assert (found.shape, found.dtype) == (right.shape, np.float32)
-            np.testing.assert_allclose(found, right, rtol=rtol)
+            assert (actual.shape, actual.dtype) == (right.shape, np.float32)
+            np.testing.assert_allclose(actual, right, rtol=rtol)
     assert counts[0] > 0
     assert counts == counts[:1] * 4

@@ -278,9 +278,9 @@ CASTS = [  # from, values, to, expected
 
 @pytest.mark.parametrize(("source", "values", "target", "expected"), CASTS)
 def test_cast(call, source, values, target, expected):
-    found = call(casting.CAST, np.array(values, source), dtype=target)
-    assert found.dtype == target
-    assert found.tolist() == np.array(expected, target).tolist()
+    actual = call(casting.CAST, np.array(values, source), dtype=target)
+    assert actual.dtype == target
+    assert actual.tolist() == np.array(expected, target).tolist()
 
 
 SHAPES = [
@@ -331,8 +331,8 @@ def test_softmax(call, near, axis, dtype):
 
 def test_log_softmax_keeps_the_digits_of_a_sure_guess(call, near):
     """log(1 + e**-20) is 2e-9, which a float32 sum of 1 and e**-20 cannot hold."""
-    found = call(activation.LOG_SOFTMAX, np.array([20.0, 0.0], np.float32))
-    near(found, [-math.log1p(math.exp(-20)), -20 - math.log1p(math.exp(-20))], "float32", ulp=4)
+    actual = call(activation.LOG_SOFTMAX, np.array([20.0, 0.0], np.float32))
+    near(actual, [-math.log1p(math.exp(-20)), -20 - math.log1p(math.exp(-20))], "float32", ulp=4)
 
 
 @pytest.mark.parametrize("odd", [math.nan, math.inf])

@@ -268,13 +268,13 @@ def test_inputs_repeat_along_axes(device, shape):
 def test_elementary_functions(device, near):
     x = np.concatenate([np.linspace(-3, 3, 500), [0.0, -0.0, 1e-30, 700.0, -700.0]])
     for dtype, wide in ((dt.float32, np.float64), (dt.float64, np.longdouble)):
-        given = x.astype(dtype.numpy)
+        operand = x.astype(dtype.numpy)
         names = {"exp": np.exp, "expm1": np.expm1, "tanh": np.tanh, "sin": np.sin}
         roots = [expressions.function(name, parameter(0, dtype)) for name in names]
-        results = run(device, make_group((x.size,), [(dtype, (True,))], roots), given)
+        results = run(device, make_group((x.size,), [(dtype, (True,))], roots), operand)
         for name, result in zip(names, results, strict=True):
             with np.errstate(all="ignore"):
-                near(result, names[name](given.astype(wide)), dtype, ulp=2)
+                near(result, names[name](operand.astype(wide)), dtype, ulp=2)
 
 
 def test_constants(device):

@@ -45,9 +45,9 @@ def test_collapse(sizes, strides, expected):
 
 
 def test_packed_is_sizes_then_strides():
-    found = layouts.pack([Layout((2, 3), ((3, 1), (0, 1)))], np.dtype(np.uint32))
-    assert found.dtype == np.uint32
-    assert found.tolist() == [2, 3, 3, 1, 0, 1]
+    actual = layouts.pack([Layout((2, 3), ((3, 1), (0, 1)))], np.dtype(np.uint32))
+    assert actual.dtype == np.uint32
+    assert actual.tolist() == [2, 3, 3, 1, 0, 1]
     assert layouts.pack([Layout((), ((),))], np.dtype(np.uint32)) is None
 
 

@@ -58,8 +58,8 @@ SHAPES = [
 def test_every_element_meets_its_own(device, shapes):
     rng = np.random.default_rng(1)
     a, b, c = (rng.integers(-1000, 1000, shape) for shape in shapes)
-    found = compute(device, Formula("a - 3 * b + 5 * c", ring=True), a=a, b=b, c=c)
-    np.testing.assert_array_equal(found, a - 3 * b + 5 * c)
+    actual = compute(device, Formula("a - 3 * b + 5 * c", ring=True), a=a, b=b, c=c)
+    np.testing.assert_array_equal(actual, a - 3 * b + 5 * c)
 
 
 def test_views_with_an_offset_are_read_from_there(device):
@@ -72,8 +72,8 @@ def test_views_with_an_offset_are_read_from_there(device):
         {"a": type_, "b": TensorType(dt.int32, (5,))},
         type_,
     )
-    found = device.to_host(kernel(whole.view((4, 5), 7), whole.view((5,), 50)))
-    np.testing.assert_array_equal(found, np.arange(7, 27).reshape(4, 5) + np.arange(50, 55))
+    actual = device.to_host(kernel(whole.view((4, 5), 7), whole.view((5,), 50)))
+    np.testing.assert_array_equal(actual, np.arange(7, 27).reshape(4, 5) + np.arange(50, 55))
 
 
 def sigmoid(x: Any) -> Any:
@@ -147,15 +147,15 @@ def test_nextafter_is_numpys(call, dtype):
     a, b = np.meshgrid(few, few)
     with np.errstate(all="ignore"):
         expected = np.nextafter(a, b)
-    found = call(rounding.NEXT_AFTER, a, b)
-    np.testing.assert_array_equal(found, expected)
-    np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))
+    actual = call(rounding.NEXT_AFTER, a, b)
+    np.testing.assert_array_equal(actual, expected)
+    np.testing.assert_array_equal(np.signbit(actual), np.signbit(expected))
 
 
 def test_logarithms_of_powers_of_2_are_exact(call):
     exponents = np.arange(-149, 128)
-    found = call(powers.LOG2, np.ldexp(np.float32(1), exponents))
-    np.testing.assert_array_equal(found, exponents)
+    actual = call(powers.LOG2, np.ldexp(np.float32(1), exponents))
+    np.testing.assert_array_equal(actual, exponents)
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint64", "int64"])
@@ -194,8 +194,8 @@ def test_classes_of_numbers(call, near, spec, function, dtype):
 
 def test_sums_of_many_arrays_lose_little(call):
     """One after the other, 0.1 a thousand times is 99.999 in float32."""
-    found = call(arithmetic.ADD_N, [np.full(3, 0.1, np.float32)] * 1000)
-    assert abs(found - np.float32(100)).max() <= 2e-5
+    actual = call(arithmetic.ADD_N, [np.full(3, 0.1, np.float32)] * 1000)
+    assert abs(actual - np.float32(100)).max() <= 2e-5
 
 
 @pytest.mark.parametrize("present", [(), ("scale",), ("offset",), ("scale", "offset")], ids=str)
@@ -210,18 +210,18 @@ def test_batch_norm_with_and_without_scale_and_offset(core_context, near, presen
             None if operand is None else creation.asarray(operand)
             for operand in (x, scale, offset, mean, variance)
         ]
-        found = context.engine.run(context, normalization.FUSED_BATCH_NORM, tensors, {}).numpy()
+        actual = context.engine.run(context, normalization.FUSED_BATCH_NORM, tensors, {}).numpy()
     wide = [array.astype(np.longdouble) for array in (x, mean, variance)]
     expected = (wide[0] - wide[1]) / np.sqrt(wide[2] + np.longdouble(0.001))
     expected = expected * (1 if scale is None else scale) + (0 if offset is None else offset)
-    near(found, expected, "float64", bound=1e-14)
+    near(actual, expected, "float64", bound=1e-14)
 
 
 @pytest.mark.parametrize("approximate", [False, True])
 def test_gelu_at_infinities(call, approximate):
     x = np.array([-math.inf, math.inf, -50, 50, math.nan], np.float32)
-    found = call(gaussian_error.GELU, x, approximate=approximate)
-    np.testing.assert_array_equal(found, np.array([0, math.inf, 0, 50, math.nan], np.float32))
+    actual = call(gaussian_error.GELU, x, approximate=approximate)
+    np.testing.assert_array_equal(actual, np.array([0, math.inf, 0, 50, math.nan], np.float32))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int16"])

@@ -50,23 +50,23 @@ def converted(device: Any, x: Any, dtype: dt.DType) -> Any:
     cast = complexes.cast if of_complex else elementwise.cast
     made = cast(source, dtype=dtype, backend=device, out=target)(device.from_host(x))
     assert made.type == target
-    found = device.to_host(made)
-    assert found.dtype == dtype.numpy
-    return found.view(np.uint8) if dtype in dt.STORAGE else found
+    actual = device.to_host(made)
+    assert actual.dtype == dtype.numpy
+    return actual.view(np.uint8) if dtype in dt.STORAGE else actual
 
 
 @pytest.mark.parametrize("dtype", STORAGE, ids=str)
 @pytest.mark.parametrize("source", ["float32", "float64", "complex64"])  # here, the target
 def test_what_bits_stand_for(device, dtype, source):
-    wanted = np.arange(1 << dtype.bits) + 0.0
+    expected = np.arange(1 << dtype.bits) + 0.0
     if dtype in WHOLE:
-        wanted = (wanted - dtype.min) % (1 << dtype.bits) + dtype.min
+        expected = (expected - dtype.min) % (1 << dtype.bits) + dtype.min
     else:
-        wanted = numbers(dtype)
-    found = converted(device, of_bits(dtype), dt.of(source)).real
-    np.testing.assert_array_equal(found, wanted)
-    known = ~np.isnan(wanted)
-    np.testing.assert_array_equal(np.signbit(found[known]), np.signbit(wanted[known]))
+        expected = numbers(dtype)
+    actual = converted(device, of_bits(dtype), dt.of(source)).real
+    np.testing.assert_array_equal(actual, expected)
+    known = ~np.isnan(expected)
+    np.testing.assert_array_equal(np.signbit(actual[known]), np.signbit(expected[known]))
 
 
 @pytest.mark.parametrize("dtype", STORAGE, ids=str)
@@ -84,16 +84,16 @@ def test_bits_to_numbers_and_back(device, dtype):
 def test_numbers_are_rounded_once_to_the_nearest_even(device, dtype, source):
     finite = np.unique(numbers(dtype)[np.isfinite(numbers(dtype))])
     middles = (finite[1:] + finite[:-1]) / 2
-    given = np.concatenate([finite, middles, RNG.normal(size=300), RNG.uniform(-1, 1, 99) * 500])
-    given = given[np.abs(given) <= finite.max()].astype(source)
+    operand = np.concatenate([finite, middles, RNG.normal(size=300), RNG.uniform(-1, 1, 99) * 500])
+    operand = operand[np.abs(operand) <= finite.max()].astype(source)
     if source != "int64":
         near = [np.nextafter(middles.astype(source), to) for to in (-INF, INF)]
-        given = np.concatenate([given, *near]).astype(source)
+        operand = np.concatenate([operand, *near]).astype(source)
     bits = {value: pattern for pattern, value in reversed([*enumerate(numbers(dtype))])}
-    wanted = [bits[nearest(dtype, float(x))] for x in given]
+    expected = [bits[nearest(dtype, float(x))] for x in operand]
     negative_0 = 1 << dtype.bits - 1
-    found = converted(device, given, dtype)
-    np.testing.assert_array_equal(np.where(found == negative_0, 0, found), wanted)
+    actual = converted(device, operand, dtype)
+    np.testing.assert_array_equal(np.where(actual == negative_0, 0, actual), expected)
 
 
 @pytest.mark.parametrize("source", ["float32", "float64", "uint8", "int32", "uint64"])
@@ -103,10 +103,10 @@ def test_powers_are_the_nearest_and_halves_go_up(device, source):
     factors = [1, 1.25, 1.5 - 2**-20, 1.5, 1.75]
     exact = np.concatenate([2.0**exponents * factor for factor in factors])
     exact = exact[exact <= float(dt.of(source).max)]
-    given = exact.astype(source)
-    size, power = np.frexp(given.astype(np.float64))
-    wanted = np.where(given == 0, 255, power + 126 + (size >= 0.75))
-    np.testing.assert_array_equal(converted(device, given, POWERS), wanted)
+    operand = exact.astype(source)
+    size, power = np.frexp(operand.astype(np.float64))
+    expected = np.where(operand == 0, 255, power + 126 + (size >= 0.75))
+    np.testing.assert_array_equal(converted(device, operand, POWERS), expected)
     if not whole:
         odd = np.array([0.0, -0.0, -1.0, INF, -INF, NAN, 1.49 * 2.0**127, 1.5 * 2.0**127], source)
         made = converted(device, odd, POWERS)
@@ -115,12 +115,12 @@ def test_powers_are_the_nearest_and_halves_go_up(device, source):
 
 def test_large_integers_are_rounded_once(device):
     just_below = np.array([3 * 2**40 - 1, 3 * 2**40, 3 * 2**61 - 1, 2**63 - 1, -5, 0])
-    found = converted(device, just_below, POWERS)
-    np.testing.assert_array_equal(found, [127 + 41, 127 + 42, 127 + 62, 127 + 63, 255, 255])
-    given = np.array([17, 19, -17, 2**20, -(2**40), 2**24 + 1])
-    found = converted(device, given, dt.float8_e5m2)
+    actual = converted(device, just_below, POWERS)
+    np.testing.assert_array_equal(actual, [127 + 41, 127 + 42, 127 + 62, 127 + 63, 255, 255])
+    operand = np.array([17, 19, -17, 2**20, -(2**40), 2**24 + 1])
+    actual = converted(device, operand, dt.float8_e5m2)
     np.testing.assert_array_equal(
-        found.view(dt.float8_e5m2.numpy).astype("f4"), np.float32([16, 20, -16, INF, -INF, INF])
+        actual.view(dt.float8_e5m2.numpy).astype("f4"), np.float32([16, 20, -16, INF, -INF, INF])
     )
 
 
@@ -129,22 +129,22 @@ def test_large_integers_are_rounded_once(device):
 def test_numbers_that_do_not_fit(device, dtype, source):
     large = {"float16": 6e4}.get(source, 1e9)
     x = np.array([large, -INF, NAN], source)
-    found = converted(device, x, dtype).view(dtype.numpy).astype(np.float32)
-    wanted = np.float32(TOO_LARGE[dtype.name][0])
+    actual = converted(device, x, dtype).view(dtype.numpy).astype(np.float32)
+    expected = np.float32(TOO_LARGE[dtype.name][0])
     if source == "float16":
         whole = int(x[0]) % (1 << dtype.bits) if dtype in WHOLE else 57344
-        wanted[0] = {POWERS: 2.0**16, dt.float8_e5m2: whole, dt.float8_e5m2fnuz: whole}.get(
-            dtype, whole if dtype in WHOLE else wanted[0]
+        expected[0] = {POWERS: 2.0**16, dt.float8_e5m2: whole, dt.float8_e5m2fnuz: whole}.get(
+            dtype, whole if dtype in WHOLE else expected[0]
         )
-    np.testing.assert_array_equal(found, wanted)
+    np.testing.assert_array_equal(actual, expected)
 
 
 @pytest.mark.parametrize("dtype", WHOLE, ids=str)
 @pytest.mark.parametrize("source", ["int8", "uint16", "float32", "int64"])
 def test_integers_wrap_and_their_unused_bits_are_0(device, dtype, source):
-    given = np.arange(0 if source == "uint16" else -40, 40)
-    found = converted(device, given.astype(source), dtype)
-    np.testing.assert_array_equal(found, given % (1 << dtype.bits))
+    operand = np.arange(0 if source == "uint16" else -40, 40)
+    actual = converted(device, operand.astype(source), dtype)
+    np.testing.assert_array_equal(actual, operand % (1 << dtype.bits))
 
 
 @pytest.mark.parametrize("name", MOVES)
@@ -152,11 +152,11 @@ def test_integers_wrap_and_their_unused_bits_are_0(device, dtype, source):
 def test_movement_keeps_all_bits(target, dtype, name):
     here, there = MOVES[name]
     array = moving(dtype)
-    wanted = there(array.view(np.uint8))
+    expected = there(array.view(np.uint8))
     with tp.use_backend("opencl"):
-        found = here(tp.asarray(array))
-        assert (found.dtype, found.shape) == (dtype, wanted.shape)
-        np.testing.assert_array_equal(found.numpy().view(np.uint8), wanted)
+        actual = here(tp.asarray(array))
+        assert (actual.dtype, actual.shape) == (dtype, expected.shape)
+        np.testing.assert_array_equal(actual.numpy().view(np.uint8), expected)
 
 
 def test_conversion_needs_no_numpy_dtype(target):
@@ -202,11 +202,11 @@ def test_products(target, dtype, name):
     a, b = (RNG.integers(low, high, shape).astype(np.int64) for shape in shapes)
     scales = (0.5, 0.25) if scaled else ()
     with tp.use_backend("opencl"):
-        found = tp.quantized_matmul(*(tp.asarray(x, dtype=dtype) for x in (a, b)), *scales)
-        wanted = (a @ b) * (0.125 if scaled else 1)
+        actual = tp.quantized_matmul(*(tp.asarray(x, dtype=dtype) for x in (a, b)), *scales)
+        expected = (a @ b) * (0.125 if scaled else 1)
         whole = not scaled and not dtype.startswith("float")
-        assert found.dtype.name == ("int32" if whole else "float32")
-        np.testing.assert_array_equal(found.numpy(), wanted.astype(found.dtype.numpy))
+        assert actual.dtype.name == ("int32" if whole else "float32")
+        np.testing.assert_array_equal(actual.numpy(), expected.astype(actual.dtype.numpy))
 
 
 def test_bytes_are_multiplied_without_copies(target):

@@ -89,9 +89,9 @@ def test_fatal_attempts_are_known(folder, other_process, step):
     process = other_process(step)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    found = attempts.find_fatal("key")
-    assert found.story == {"program": "exp", "step": step, "process": str(process.pid)}
-    assert attempts.find_fatal("key") == found  # until the user says otherwise
+    actual = attempts.find_fatal("key")
+    assert actual.story == {"program": "exp", "step": step, "process": str(process.pid)}
+    assert attempts.find_fatal("key") == actual  # until the user says otherwise
     attempts.forget()
     assert attempts.find_fatal("key") is None
     assert not list(folder.iterdir())
@@ -196,8 +196,8 @@ def test_a_kernel_that_kills_the_process_does_it_once(folder, step, lethal, usua
     after = ran(step, lethal)
     assert after.returncode == 0, after.stderr
     told = json.loads(after.stdout)
-    for found, x in zip(told["result"], ([1.0, 5.0], [3.0, 4.0, 9.0]), strict=True):
-        np.testing.assert_allclose(found, formula(np.array(x)), rtol=1e-6)
+    for actual, x in zip(told["result"], ([1.0, 5.0], [3.0, 4.0, 9.0]), strict=True):
+        np.testing.assert_allclose(actual, formula(np.array(x)), rtol=1e-6)
     assert told["how"] == ["decomposed"]
     assert len(told["said"]) == 1, told["said"]
     assert f"'{lethal.split()[0]}" in told["said"][0]

@@ -38,11 +38,11 @@ def folder(monkeypatch, tmp_path):
 def opened():
     """Return a function that opens the device anew, as another process would."""
     require_device()
-    found = device.choose(None)
+    actual = device.choose(None)
     made = []
 
     def open_():
-        made.append(OpenCLBackend(found.device, found.verdict.limits))
+        made.append(OpenCLBackend(actual.device, actual.verdict.limits))
         return made[-1]
 
     yield open_

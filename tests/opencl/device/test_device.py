@@ -73,7 +73,7 @@ def judged(monkeypatch, **verdicts):
 
 
 def listed():
-    return [found.device for found in device.available()]
+    return [actual.device for actual in device.available()]
 
 
 @pytest.mark.parametrize(
@@ -220,9 +220,9 @@ def test_a_platform_that_fails_does_not_hide_the_others(monkeypatch):
     monkeypatch.setattr(loader, "list_platforms", lambda: [broken, full])
     assert listed() == [FAST]
     assert device.choose(None).device is FAST
-    found = device.collect_diagnostics()
-    assert "'broken' cannot list" in found["OpenCL"]
-    assert "OpenCL device 0" in found
+    actual = device.collect_diagnostics()
+    assert "'broken' cannot list" in actual["OpenCL"]
+    assert "OpenCL device 0" in actual
 
 
 @pytest.mark.parametrize(
@@ -269,9 +269,9 @@ def test_dtypes(extensions, double, optional):
 )
 def test_subnormal_numbers_are_kept_where_the_device_says_so(extensions, single, half, flushed):
     assert cl.device_fp_config.DENORM == 1
-    given = fake("any", GPU, extensions=extensions)
-    vars(given).update(single_fp_config=single, half_fp_config=half)
-    assert features.flushed_by(given) == flushed
+    operand = fake("any", GPU, extensions=extensions)
+    vars(operand).update(single_fp_config=single, half_fp_config=half)
+    assert features.flushed_by(operand) == flushed
 
 
 def test_diagnostics(monkeypatch):

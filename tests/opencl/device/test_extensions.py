@@ -34,8 +34,8 @@ def run(backend, formula, arrays, constants=None, out=None, **options):
 
 def test_the_documented_examples():
     with isolated_engine("opencl"):
-        found = doctest.testmod(extensions)
-    assert (found.attempted > 10, found.failed) == (True, 0)
+        actual = doctest.testmod(extensions)
+    assert (actual.attempted > 10, actual.failed) == (True, 0)
 
 
 @pytest.mark.parametrize("dtype", [dt.float32, dt.float64, dt.float16], ids=str)
@@ -44,18 +44,18 @@ def test_one_program_serves_all_numbers_and_shapes(backend, dtype):
         pytest.skip(f"the device has no {dtype}")
     for slope, shape in ((0.3, (2, 3)), (-7.0, (40,)), (float("nan"), (1,)), (1e-3, (2, 0))):
         x = np.linspace(-2, 2, int(np.prod(shape))).reshape(shape).astype(dtype.numpy)
-        found = run(backend, "x > 0 ? x : slope * x", {"x": x}, {"slope": slope})
+        actual = run(backend, "x > 0 ? x : slope * x", {"x": x}, {"slope": slope})
         rounded = dtype.numpy.type(slope).astype(np.float64)
         expected = np.where(x > 0, x, rounded * x.astype(np.float64)).astype(dtype.numpy)
-        np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(actual, expected)
     assert backend.memory()["programs"] == 1
 
 
 def test_inputs_are_broadcast(backend):
     a = np.arange(6, dtype=np.float32).reshape(2, 1, 3)
     b = np.arange(4, dtype=np.float32).reshape(4, 1)
-    found = run(backend, "a * scale + b", {"a": a, "b": b}, {"scale": 2})
-    np.testing.assert_array_equal(found, a * 2 + b)
+    actual = run(backend, "a * scale + b", {"a": a, "b": b}, {"scale": 2})
+    np.testing.assert_array_equal(actual, a * 2 + b)
 
 
 VARIANTS = Formula("x + c + 1", signed="x - c", unsigned="x * c", ring=True)
@@ -74,9 +74,9 @@ VARIANTS = Formula("x + c + 1", signed="x - c", unsigned="x * c", ring=True)
     ids=lambda value: getattr(getattr(value, "dtype", None), "name", None),
 )
 def test_variants_by_kind_and_wrapping_integers(backend, x, constant, expected):
-    found = run(backend, VARIANTS, {"x": x}, {"c": constant})
-    assert found.dtype == expected.dtype
-    assert found == expected
+    actual = run(backend, VARIANTS, {"x": x}, {"c": constant})
+    assert actual.dtype == expected.dtype
+    assert actual == expected
 
 
 @pytest.mark.parametrize(
@@ -86,8 +86,8 @@ def test_variants_by_kind_and_wrapping_integers(backend, x, constant, expected):
 )
 def test_a_numpy_scalar_keeps_its_type(backend, constant, expected):
     x = np.zeros(2, np.float32)  # which has 24 bits
-    found = run(backend, "c", {"x": x}, {"c": constant}, out=dt.int64)
-    np.testing.assert_array_equal(found, [expected, expected])
+    actual = run(backend, "c", {"x": x}, {"c": constant}, out=dt.int64)
+    np.testing.assert_array_equal(actual, [expected, expected])
 
 
 @pytest.mark.parametrize("name", ["y", "y_at", "n", "i", "layout", "x_in", "x_at", "value_of"])
@@ -105,8 +105,8 @@ def test_functions_of_the_author_and_of_the_backend(backend):
     x = np.array([-30.0, 0.0, 2.0])
     if dt.float64 not in backend.dtypes:
         pytest.skip("the device has no float64")
-    found = run(backend, "softer(x, by)", {"x": x}, {"by": 3}, functions=text)
-    np.testing.assert_allclose(found, 3 / (1 + np.exp(-x)), rtol=1e-15)
+    actual = run(backend, "softer(x, by)", {"x": x}, {"by": 3}, functions=text)
+    np.testing.assert_allclose(actual, 3 / (1 + np.exp(-x)), rtol=1e-15)
 
 
 X, INTS = np.zeros(2, np.float32), np.zeros(2, np.int8)
@@ -177,8 +177,8 @@ def test_empty_inputs_and_structs(backend, length):
     struct = np.array([length, 7], np.int32)
     total = program(backend, TOTAL, 1, TensorType(dt.int32, ()), [struct], items=1, heavy=True)
     x = np.arange(length, dtype=np.int32)
-    found = backend.to_host(total(backend.from_host(x)))
-    np.testing.assert_array_equal(found, np.array(x.sum() + 7, np.int32))
+    actual = backend.to_host(total(backend.from_host(x)))
+    np.testing.assert_array_equal(actual, np.array(x.sum() + 7, np.int32))
 
 
 @pytest.mark.parametrize("multiple", [False, True])
@@ -186,8 +186,8 @@ def test_empty_outputs_need_no_program(backend, multiple):
     nothing = TensorType(dt.int32, (0, 2))
     call = program(backend, TOTAL, 1, [nothing, nothing] if multiple else nothing, items=0)
     result = call(backend.from_host(np.zeros(3, np.int32)))
-    found = result if multiple else [result]
-    assert [backend.describe(buffer) for buffer in found] == [nothing] * (1 + multiple)
+    actual = result if multiple else [result]
+    assert [backend.describe(buffer) for buffer in actual] == [nothing] * (1 + multiple)
     assert backend.memory()["programs"] == 0
 
 

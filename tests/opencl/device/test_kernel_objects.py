@@ -59,9 +59,9 @@ def test_threads_that_share_few_objects(backend, monkeypatch, made):
     def work(first):
         for step in range(60):
             number = (first + step) % len(all_)
-            found = run(backend, all_[number])
-            if not np.array_equal(found, np.arange(4) + number):
-                wrong.append((number, found))
+            actual = run(backend, all_[number])
+            if not np.array_equal(actual, np.arange(4) + number):
+                wrong.append((number, actual))
 
     threads = [threading.Thread(target=work, args=(first,)) for first in range(4)]
     for thread in threads:

@@ -153,9 +153,9 @@ def test_no_folder_for_temporary_files(
     library = with_intel(monkeypatch, tmp_path)
     for name in systems:
         (system / name).write_text("libnvidia-opencl.so.1\n")
-    given = []
+    operand = []
     monkeypatch.setattr(
-        loader.cl, "get_platforms", lambda: given.append(os.environ[loader.VENDORS]) or []
+        loader.cl, "get_platforms", lambda: operand.append(os.environ[loader.VENDORS]) or []
     )
     monkeypatch.setattr(loader.tempfile, "tempdir", str(tmp_path / "missing"))
     place = tmp_path / "cache"
@@ -163,9 +163,9 @@ def test_no_folder_for_temporary_files(
     monkeypatch.setattr(loader.cache_folder, "find_folder", lambda: place if cache else None)
     loader.list_platforms()
     if expected == "folder":
-        assert Path(given[0]).parent == place
+        assert Path(operand[0]).parent == place
     else:
-        assert given == [str(library) if expected == "library" else str(system / expected)]
+        assert operand == [str(library) if expected == "library" else str(system / expected)]
     said = [str(warned.message).partition(",")[0] for warned in recwarn]
     assert said == ["of the OpenCL drivers"] * warns
 

@@ -91,8 +91,8 @@ def test_threads_share_one_launch(backend):
         results = [backend.from_host(np.zeros(9, np.int32)) for _ in range(300)]
         for result in results:
             launch(x.view((3,), number % 3), result)
-        found = [backend.to_host(buffer)[:3].tolist() for buffer in results]
-        wrong.extend(numbers for numbers in found if numbers != [number] * 3)
+        actual = [backend.to_host(buffer)[:3].tolist() for buffer in results]
+        wrong.extend(numbers for numbers in actual if numbers != [number] * 3)
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(1, 9)]
     for thread in threads:
@@ -113,9 +113,9 @@ def test_threads_share_one_plan(context, size, times):
             x = creation.asarray(np.full(size, number, np.float32))
             for _ in range(times):
                 product = arithmetic.multiply(arithmetic.add(x, x), x)
-                found = reduction.sum(product).numpy()
-                if found != 2 * number * number * size:
-                    wrong.append((number, found))
+                actual = reduction.sum(product).numpy()
+                if actual != 2 * number * number * size:
+                    wrong.append((number, actual))
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
     for thread in threads:

@@ -131,10 +131,10 @@ def anew(monkeypatch):
 )
 def test_failures_limit_use(child, told, state, limits):
     runs = child(**told)
-    (found,) = parent.find_verdicts([fake()])
-    assert (found.state, found.limits) == (state, limits)
+    (actual,) = parent.find_verdicts([fake()])
+    assert (actual.state, actual.limits) == (state, limits)
     wrong = {name.replace("_", " "): what for name, what in told.items() if what}
-    assert [finding.partition(":")[0] for finding in found.findings] == [
+    assert [finding.partition(":")[0] for finding in actual.findings] == [
         name for name in (*ALL, *MORE) if name in wrong
     ]
     crashes = sum(what in ("dies", "exits") for what in wrong.values())
@@ -158,16 +158,16 @@ def test_how_it_ended_is_said(child, what, finding):
 def test_a_driver_that_hangs_is_not_waited_for(monkeypatch, child):
     child(float64="hangs")
     monkeypatch.setattr(parent, "SECONDS", 1.0)
-    (found,) = parent.find_verdicts([fake()])
-    assert found.limits == Limits(float64=False)
-    assert found.findings == ("float64: it did not end within 1 s",)
+    (actual,) = parent.find_verdicts([fake()])
+    assert actual.limits == Limits(float64=False)
+    assert actual.findings == ("float64: it did not end within 1 s",)
 
 
 def test_a_child_that_does_not_start_proves_nothing(monkeypatch, folder):
     monkeypatch.setattr(parent, "_CODE", "raise SystemExit('no module named tensorplug_opencl')")
-    (found,) = parent.find_verdicts([fake()])
-    assert found.state == "unsound"
-    assert found.findings[0].endswith("no module named tensorplug_opencl")
+    (actual,) = parent.find_verdicts([fake()])
+    assert actual.state == "unsound"
+    assert actual.findings[0].endswith("no module named tensorplug_opencl")
 
 
 # What is remembered -----------------------------------------------------------------------------
@@ -237,12 +237,12 @@ def test_a_trial_that_ends_its_process_is_made_again_once(monkeypatch, child, fo
     for number, state in ((1, "sound"), (2, "unsound")):
         told = json.dumps({"number": str(number)}).encode()
         cache_folder.write(folder / f"trial-{key}.attempt", told)
-        (found,) = parent.find_verdicts([fake()])
-        assert found.state == state
+        (actual,) = parent.find_verdicts([fake()])
+        assert actual.state == state
         verdict.forget()
         anew(monkeypatch)
     assert len(runs()) == 1
-    assert "twice" in found.findings[0]
+    assert "twice" in actual.findings[0]
 
 
 def test_an_interrupted_trial_says_nothing(monkeypatch, child, folder):
@@ -311,8 +311,8 @@ child.main(sys.argv[1])
 
 
 def test_the_device_of_the_tests_is_tried(folder, target):
-    (found,) = parent.find_verdicts([target])
-    assert found.usable, found
+    (actual,) = parent.find_verdicts([target])
+    assert actual.usable, actual
     (file,) = folder.glob("*.verdict.json")
     assert json.loads(file.read_text())["device"] == identity.read_facts(target)
 
@@ -323,8 +323,8 @@ def test_files_of_the_user_take_no_modules_place(folder, target, tmp_path, monke
         (tmp_path / f"{name}.py").write_text("raise SystemExit('wrong')", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend("")
-    (found,) = parent.find_verdicts([target])
-    assert found.usable, found
+    (actual,) = parent.find_verdicts([target])
+    assert actual.usable, actual
 
 
 @pytest.mark.parametrize(
@@ -338,9 +338,9 @@ def test_files_of_the_user_take_no_modules_place(folder, target, tmp_path, monke
 )
 def test_one_wrong_number_is_found(monkeypatch, folder, target, kernel, expected):
     monkeypatch.setattr(parent, "_CODE", LYING.format(kernel=kernel, least=0))
-    (found,) = parent.find_verdicts([target])
-    assert found.state == expected
-    assert f"{kernel}: number" in found.findings[-1]
+    (actual,) = parent.find_verdicts([target])
+    assert actual.state == expected
+    assert f"{kernel}: number" in actual.findings[-1]
 
 
 def test_wrong_numbers_of_long_vectors_cost_long_vectors(monkeypatch, folder, target):
@@ -353,8 +353,8 @@ def test_wrong_numbers_of_long_vectors_cost_long_vectors(monkeypatch, folder, ta
     monkeypatch.setattr(
         parent, "_CODE", LYING.format(kernel="pairs_float", least=checks.ITEMS * width - 1)
     )
-    (found,) = parent.find_verdicts([target])
-    assert (found.state, found.limits.vector_bytes) == ("limited", before // 2)
+    (actual,) = parent.find_verdicts([target])
+    assert (actual.state, actual.limits.vector_bytes) == ("limited", before // 2)
 
 
 @pytest.mark.parametrize("nbytes", stages.VECTORS)
@@ -368,13 +368,13 @@ def test_every_check_fails_for_one_wrong_number(nbytes, double):
         checks.wide_atomics(),
         checks.halves(),
     ]
-    for _, found in [
+    for _, actual in [
         *parts,
         checks.loops(),
         checks.sums(),
         vector_checks.check_vectors(nbytes, double=double),
     ]:
-        for check in found:
+        for check in actual:
             right = check.expected
             assert not check.explain_mismatch(right.copy())
             for at in (0, right.size // 2, right.size - 1):

@@ -80,16 +80,16 @@ def counted(backend, launch):
     x = backend.from_host(np.zeros(1, np.int32))
     y = backend.from_host(np.zeros(1000, np.int32))
     launch(x, y)
-    found = set(backend.to_host(y).tolist())
-    return found.pop() if len(found) == 1 else found
+    actual = set(backend.to_host(y).tolist())
+    return actual.pop() if len(actual) == 1 else actual
 
 
 @pytest.mark.parametrize("heavy", [False, True])
 def test_on_the_device(backend, heavy):
     launch = backend.runtime.launch(COUNT, 2, [], 1000, heavy=heavy)
     most = backend.runtime.device.max_work_group_size
-    wanted = HEAVY_GROUP[backend.runtime.is_cpu] if heavy else LIGHT_GROUP
-    assert counted(backend, launch) == launch.group == min(wanted, most)
+    expected = HEAVY_GROUP[backend.runtime.is_cpu] if heavy else LIGHT_GROUP
+    assert counted(backend, launch) == launch.group == min(expected, most)
     assert counted(backend, backend.runtime.launch(COUNT, 2, [], 1000, group=50)) == 50
 
 
@@ -201,6 +201,6 @@ def test_a_device_that_allows_little(tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert found["wrong"] == []
-    assert found.items() >= says.items()
+    actual = json.loads(done.stdout)
+    assert actual["wrong"] == []
+    assert actual.items() >= says.items()

@@ -292,11 +292,11 @@ def test_conditions_of_rows_and_elements(device):
         )
         a, b = RNG.integers(0, 9, shape) == 0, RNG.integers(0, 2, of_spans(shape, own)) == 1
         n = RNG.integers(-100, 100, shape, np.int8)
-        chosen, found, others = run(device, group, a, b, n)
+        chosen, actual, others = run(device, group, a, b, n)
         wide = np.expand_dims(b, axis)
         right = (a & wide).any(axis)
         np.testing.assert_array_equal(chosen, np.where(np.expand_dims(right, axis), n, -n))
-        np.testing.assert_array_equal(found, right)
+        np.testing.assert_array_equal(actual, right)
         np.testing.assert_array_equal(others, (a & wide) | ~wide)
 
 
@@ -305,8 +305,8 @@ def test_what_is_declined(device):
     shape = (3, 4, 5)
     apart = Reduction("sum", x, (True, False, True))
     own = GroupOutput(parameter(1, F32), TensorType(F32, (4,)), (False, True, False))
-    given = GroupInput(TensorType(F32, shape), whole(shape))
-    assert device.compile_group(Group("apart", shape, (given,), (apart,), (own,))) is None
+    operand = GroupInput(TensorType(F32, shape), whole(shape))
+    assert device.compile_group(Group("apart", shape, (operand,), (apart,), (own,))) is None
     empty = make_group((3, 0), 1, [(F32, (True, True))], [("sum", x)],
                        [(parameter(1, F32), (True, False))])  # fmt: skip
     assert device.compile_group(empty) is None

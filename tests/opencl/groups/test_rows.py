@@ -79,14 +79,14 @@ def test_extremes_and_their_places(device, shape, axes):
     best = rows.make_reducer(
         device.runtime, "Min", walk, dt.float32, out, folds.min_fold(dt.float32)
     )
-    found = device.to_host(best(upload(device, x)))
-    np.testing.assert_array_equal(found, x.min(axes).reshape(-1))
+    actual = device.to_host(best(upload(device, x)))
+    np.testing.assert_array_equal(actual, x.min(axes).reshape(-1))
     if len(axes) == 1:
         places = TensorType(dt.int32, (walk.outputs,))
         for search, expected in ((ranking.arg_max, np.argmax), (ranking.arg_min, np.argmin)):
             first = search(device.runtime, walk, dt.float32, places)
-            found = device.to_host(first(upload(device, x)))
-            np.testing.assert_array_equal(found, expected(x, axes[0]).reshape(-1))
+            actual = device.to_host(first(upload(device, x)))
+            np.testing.assert_array_equal(actual, expected(x, axes[0]).reshape(-1))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int8", "uint32", "int64"])
@@ -102,8 +102,8 @@ def test_the_first_of_equal_extremes(device, dtype, length):
     walk, places = rows.make_walk(x.shape, (1,)), TensorType(dt.int32, (5,))
     for search, expected in ((ranking.arg_max, np.argmax), (ranking.arg_min, np.argmin)):
         first = search(device.runtime, walk, dt.of(x.dtype), places)
-        found = device.to_host(first(upload(device, x)))
-        np.testing.assert_array_equal(found, expected(x, 1))
+        actual = device.to_host(first(upload(device, x)))
+        np.testing.assert_array_equal(actual, expected(x, 1))
 
 
 @pytest.mark.parametrize("shape", [(1, 70_001, 1), (3, 2500, 1), (1, 5001, 3), (2, 700, 37)])
@@ -130,8 +130,8 @@ def test_running_integers_wrap(device):
     x = np.random.default_rng(2).integers(-100, 100, (2, 3001, 2), np.int8)
     scan = Scan("Cumprod", folds.product_fold(dt.int8), x.shape, exclusive=False, reverse=False)
     run = make_scanner(device.runtime, scan, dt.int8, TensorType(dt.int8, x.shape))
-    found = device.to_host(run(upload(device, x | 1)))
-    np.testing.assert_array_equal(found, np.cumprod(x | 1, axis=1, dtype=np.int8))
+    actual = device.to_host(run(upload(device, x | 1)))
+    np.testing.assert_array_equal(actual, np.cumprod(x | 1, axis=1, dtype=np.int8))
 
 
 def test_groups_that_a_kernel_may_not_have_are_halved(backend, refusing):
@@ -147,6 +147,6 @@ def test_groups_that_a_kernel_may_not_have_are_halved(backend, refusing):
     ones = np.ones((1, 700, 1), np.int32)
     scan = Scan("Cumsum", folds.sum_fold(dt.int32), ones.shape, exclusive=False, reverse=False)
     run = make_scanner(runtime, scan, dt.int32, TensorType(dt.int32, ones.shape))
-    found = backend.to_host(run(upload(backend, ones))).reshape(-1)
-    np.testing.assert_array_equal(found, np.arange(1, 701))
+    actual = backend.to_host(run(upload(backend, ones))).reshape(-1)
+    np.testing.assert_array_equal(actual, np.arange(1, 701))
     assert {8, 256} <= set(refused)

@@ -28,9 +28,9 @@ WORDS = np.arange(12, dtype=np.int16) * 257
 def test_views_from_any_element_on(context, first, shape, dtype):
     with use_context(context):
         part = slice_(as_tensor(WORDS), (first,), (8,))
-        found = bitcast(reshape(part, shape), dtype)
-        assert found.dtype.name == dtype
-        assert found.numpy().tobytes() == WORDS[first : first + 8].tobytes()
+        actual = bitcast(reshape(part, shape), dtype)
+        assert actual.dtype.name == dtype
+        assert actual.numpy().tobytes() == WORDS[first : first + 8].tobytes()
 
 
 def test_an_equal_width_shares_the_memory(context):

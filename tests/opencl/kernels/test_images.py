@@ -39,7 +39,7 @@ def test_crops_in_either_precision(any_backend):
     image = numbers(2, 9, 7, 3)
     boxes = np.array([[0, 0, 1, 1], [1, 0, 0, 1], [0.25, 0.5, 0.25, 2]], np.float32)
     which = np.array([0, 1, 1], np.int32)
-    found = run(
+    actual = run(
         any_backend,
         images.crop_and_resize,
         (3, 9, 7, 3),
@@ -49,17 +49,17 @@ def test_crops_in_either_precision(any_backend):
         method="bilinear",
         extrapolation_value=5.0,
     )
-    np.testing.assert_allclose(found[0], image[0], rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(found[1], image[1, ::-1], rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(found[2, :, 0], np.broadcast_to(image[1, 2, 3], (9, 3)), rtol=1e-5)
-    np.testing.assert_array_equal(found[2, :, 3:], 5)
+    np.testing.assert_allclose(actual[0], image[0], rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(actual[1], image[1, ::-1], rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(actual[2, :, 0], np.broadcast_to(image[1, 2, 3], (9, 3)), rtol=1e-5)
+    np.testing.assert_array_equal(actual[2, :, 3:], 5)
 
 
 @pytest.mark.parametrize("mode", ["constant", "wrap"])
 def test_projections_in_either_precision(any_backend, mode):
     image = numbers(1, 6, 5, 2)
     shift = np.array([[1, 0, 2, 0, 1, 0, 0, 0]], np.float32)
-    found = run(
+    actual = run(
         any_backend,
         images.transform,
         image.shape,
@@ -73,7 +73,7 @@ def test_projections_in_either_precision(any_backend, mode):
     expected[:, :, :3] = image[:, :, 2:]
     if mode == "wrap":
         expected[:, :, 3:] = image[:, :, :2]
-    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(actual, expected)
 
 
 def test_tables_of_plans_are_no_tensors(backend):
@@ -86,22 +86,22 @@ def test_tables_of_plans_are_no_tensors(backend):
         out=TensorType(dt.float32, (1, 4, 4, 1)),
     )
     assert backend.live_buffers() == before
-    found = backend.to_host(call(backend.from_host(numbers(1, 8, 8, 1))))
+    actual = backend.to_host(call(backend.from_host(numbers(1, 8, 8, 1))))
     blocks = numbers(1, 8, 8, 1).reshape(4, 2, 4, 2).mean((1, 3))
-    np.testing.assert_allclose(found[0, :, :, 0], blocks, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(actual[0, :, :, 0], blocks, rtol=1e-5, atol=1e-6)
 
 
 def test_an_axis_that_keeps_its_size_keeps_infinite_pixels(call):
     x = numbers(1, 3, 4, 1)
     x[0, 1, 2] = np.inf
-    found = call(resizing.RESIZE_BILINEAR, x, size=(3, 4))
-    np.testing.assert_array_equal(found, x)
+    actual = call(resizing.RESIZE_BILINEAR, x, size=(3, 4))
+    np.testing.assert_array_equal(actual, x)
 
 
 def test_a_rotated_image_is_filled_by_channel(call):
     x = numbers(1, 4, 4, 2)
-    found = call(warping.ROTATE_WITH_OFFSET, x, radians=0.0, fill_value=(1, 2), center=0.5)
-    np.testing.assert_array_equal(found, x)
+    actual = call(warping.ROTATE_WITH_OFFSET, x, radians=0.0, fill_value=(1, 2), center=0.5)
+    np.testing.assert_array_equal(actual, x)
     turned = call(warping.ROTATE_WITH_OFFSET, x, radians=np.pi, fill_value=(1, 2), center=0.0)
     np.testing.assert_array_equal(turned[:, 1:, 1:], np.broadcast_to([1, 2], (1, 3, 3, 2)))
     np.testing.assert_array_equal(turned[0, 0, 0], x[0, 0, 0])
@@ -110,8 +110,8 @@ def test_a_rotated_image_is_filled_by_channel(call):
 def test_a_crop_of_no_image_is_zeros(call):
     boxes = np.array([[0, 0, 1, 1]] * 3, np.float32)
     which = np.array([-1, 2, 2**40])
-    found = call(cropping.CROP_AND_RESIZE, numbers(2, 3, 3, 1), boxes, which, crop_size=(2, 2))
-    assert not found.any()
+    actual = call(cropping.CROP_AND_RESIZE, numbers(2, 3, 3, 1), boxes, which, crop_size=(2, 2))
+    assert not actual.any()
 
 
 @pytest.mark.parametrize("dtype", ["float32", "uint8"])
@@ -138,5 +138,5 @@ def test_channels_first_and_last_pool_alike(call):
     first = np.ascontiguousarray(x.transpose(0, 4, 1, 2, 3))
     for spec in (pooling.MAX_POOL_3D, pooling.AVG_POOL_3D):
         last = call(spec, x, **options)
-        found = call(spec, first, **options, data_format="NCDHW")
-        np.testing.assert_array_equal(found.transpose(0, 2, 3, 4, 1), last)
+        actual = call(spec, first, **options, data_format="NCDHW")
+        np.testing.assert_array_equal(actual.transpose(0, 2, 3, 4, 1), last)

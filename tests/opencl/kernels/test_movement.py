@@ -77,10 +77,10 @@ def test_kernels_read_views_at_their_offset(context):
     x = np.arange(24.0).reshape(6, 4)
     with use_context(context):
         part = extents.slice(creation.asarray(x), (2, 0), (3, 4))
-        found = [(part + part), part.sum(axis=0), movement.permute_dims(part), part @ part.T]
+        actual = [(part + part), part.sum(axis=0), movement.permute_dims(part), part @ part.T]
     rows = x[2:5]
     for tensor, expected in zip(
-        found, [rows * 2, rows.sum(0), rows.T, rows @ rows.T], strict=True
+        actual, [rows * 2, rows.sum(0), rows.T, rows @ rows.T], strict=True
     ):
         np.testing.assert_array_equal(tensor.numpy(), expected)
 
@@ -140,8 +140,8 @@ def test_fill(call, near, shape, value, dtype):
     ],
 )
 def test_range(call, near, start, stop, step, dtype, expected):
-    found = call(ranges.RANGE, start=start, stop=stop, step=step, dtype=dtype)
-    near(found, np.array(expected, np.longdouble if "float" in dtype else dtype), dtype)
+    actual = call(ranges.RANGE, start=start, stop=stop, step=step, dtype=dtype)
+    near(actual, np.array(expected, np.longdouble if "float" in dtype else dtype), dtype)
 
 
 INDEX_DTYPES = ["int8", "int32", "int64", "uint8", "uint64"]
@@ -154,8 +154,8 @@ INDEX_DTYPES = ["int8", "int32", "int64", "uint8", "uint64"]
 def test_gather(call, near, shape, axis, wanted, dtype):
     x = numbers(shape, "float32")
     indices = np.random.default_rng(2).integers(0, 5, wanted).astype(dtype)
-    found = call(indexing.GATHER_V2, x, indices, axis=axis)
-    near(found, np.take(x, indices.astype(int), axis), "float32")
+    actual = call(indexing.GATHER_V2, x, indices, axis=axis)
+    near(actual, np.take(x, indices.astype(int), axis), "float32")
 
 
 def test_gather_in_batches(call, near):
@@ -177,8 +177,8 @@ def test_gather_in_batches(call, near):
     ],
 )
 def test_gather_counts_from_the_end_and_clamps(call, dtype, index, expected):
-    found = call(indexing.GATHER_V2, np.arange(5), np.array([index], dtype))
-    assert found.tolist() == [expected]
+    actual = call(indexing.GATHER_V2, np.arange(5), np.array([index], dtype))
+    assert actual.tolist() == [expected]
 
 
 def scattered(indices, updates, shape):
@@ -220,19 +220,19 @@ def test_scatter_of_floats_is_exact_to_one_rounding(call, near):
 def test_scatter_drops_what_is_out_of_range(call, indices, expected):
     indices = np.array(indices, dtype=np.int64).reshape(3, -1)
     if expected is None:  # indices of depth 0 name the whole result
-        found = call(writing.SCATTER_ND, indices, np.ones((3, 2), np.int32), shape=(2,))
-        assert found.tolist() == [3, 3]
+        actual = call(writing.SCATTER_ND, indices, np.ones((3, 2), np.int32), shape=(2,))
+        assert actual.tolist() == [3, 3]
         return
-    found = call(writing.SCATTER_ND, indices, np.array([1, 2, 4], np.int32), shape=(4,))
-    assert found.tolist() == expected
+    actual = call(writing.SCATTER_ND, indices, np.array([1, 2, 4], np.int32), shape=(4,))
+    assert actual.tolist() == expected
 
 
 @pytest.mark.parametrize("dtype", INDEX_DTYPES)
 def test_one_hot(call, near, dtype):
     indices = np.array([[0, 2], [1, 3]], dtype)
     expected = np.where(np.arange(3) == indices[..., None], 5, -1)
-    found = call(indexing.ONE_HOT, indices, depth=3, on_value=5, off_value=-1, dtype="int16")
-    near(found, expected, "int16")
+    actual = call(indexing.ONE_HOT, indices, depth=3, on_value=5, off_value=-1, dtype="int16")
+    near(actual, expected, "int16")
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int8", "uint32", "float64"])

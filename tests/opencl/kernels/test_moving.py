@@ -53,8 +53,8 @@ def test_axes_in_another_order(backend, shape, perm, dtype):
     x = numbers(shape, dtype)
     own = row_major(shape)
     expected = x.transpose(perm)
-    found = moved(backend, expected.shape, tuple(own[axis] for axis in perm), x)
-    np.testing.assert_array_equal(found, expected)
+    actual = moved(backend, expected.shape, tuple(own[axis] for axis in perm), x)
+    np.testing.assert_array_equal(actual, expected)
 
 
 def test_smaller_tiles_where_local_memory_is_short(backend, monkeypatch):
@@ -152,7 +152,7 @@ def test_kernels_take_views(context):
     part = whole[3:5]
     with use_context(context):
         x = creation.asarray(whole)[3:5]
-        found = {
+        actual = {
             "flip": (arrangement.flip(x, axis=(0, 2)), part[::-1, :, ::-1]),
             "tile": (arrangement.tile(x, (2, 1, 3)), np.tile(part, (2, 1, 3))),
             "repeat": (arrangement.repeat(x, 3, axis=1), part.repeat(3, 1)),
@@ -168,7 +168,7 @@ def test_kernels_take_views(context):
             "triangle": (diagonals.tril(x, k=-1), np.tril(part, -1)),
             "diag": (diagonals.diag(x[0, 0]), np.diag(part[0, 0])),
         }
-    for name, (tensor, expected) in found.items():
+    for name, (tensor, expected) in actual.items():
         np.testing.assert_array_equal(tensor.numpy(), expected, name)
 
 
@@ -203,5 +203,5 @@ def test_assignment_to_a_slice(call, key):
             open_ends["end_mask"] |= (part.stop is None) << at
         for name, number in zip(with_masks, (begin, end, step), strict=True):
             with_masks[name].append(number)
-    found = call(setting.STRIDED_SLICE_UPDATE, x, value, **with_masks, **masks, **open_ends)
-    np.testing.assert_array_equal(found, expected)
+    actual = call(setting.STRIDED_SLICE_UPDATE, x, value, **with_masks, **masks, **open_ends)
+    np.testing.assert_array_equal(actual, expected)

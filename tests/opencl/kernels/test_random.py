@@ -43,16 +43,16 @@ def needs(context, dtype):
 
 @pytest.mark.parametrize(("key", "start", "expected"), KNOWN)
 def test_known_answers(call, key, start, expected):
-    found = call(ops.RANDOM_BITS, np.array(key, np.uint32), shape=(4,), start=start)
-    assert found.dtype == np.uint32
-    assert found.tolist() == expected
+    actual = call(ops.RANDOM_BITS, np.array(key, np.uint32), shape=(4,), start=start)
+    assert actual.dtype == np.uint32
+    assert actual.tolist() == expected
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("start", STARTS)
 def test_bits(call, near, shape, start):
-    found = call(ops.RANDOM_BITS, KEY, shape=shape, start=start)
-    near(found, oracle.bits(KEY, shape=shape, start=start), "uint32")
+    actual = call(ops.RANDOM_BITS, KEY, shape=shape, start=start)
+    near(actual, oracle.bits(KEY, shape=shape, start=start), "uint32")
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -62,8 +62,8 @@ def test_bits(call, near, shape, start):
 @pytest.mark.parametrize("shape", [(), (0,), (1,), (3,), (7, 3), (20_001,)])
 def test_floats(context, call, near, spec, reference, ulp, dtype, shape):
     needs(context, dtype)
-    found = call(spec, KEY, shape=shape, dtype=dtype)
-    near(found, reference(KEY, shape=shape, dtype=dtype), dtype, ulp=ulp)
+    actual = call(spec, KEY, shape=shape, dtype=dtype)
+    near(actual, reference(KEY, shape=shape, dtype=dtype), dtype, ulp=ulp)
 
 
 @pytest.mark.parametrize("dtype", ["uint32", "uint64"])
@@ -72,12 +72,12 @@ def test_integers(call, near, dtype, shape):
     size = 8 * np.dtype(dtype).itemsize
     for span in (1, 2, 1000, 2 ** (size - 1) + 1, 2**size - 1, 0):
         bound = np.array(span, dtype)
-        found = call(ops.RANDOM_INTEGERS, KEY, bound, shape=shape)
-        near(found, oracle.integers(KEY, bound, shape=shape), dtype)
+        actual = call(ops.RANDOM_INTEGERS, KEY, bound, shape=shape)
+        near(actual, oracle.integers(KEY, bound, shape=shape), dtype)
     rng = np.random.default_rng(0)
     spans = rng.integers(0, 2**size, shape, dtype) >> rng.integers(0, size, shape).astype(dtype)
-    found = call(ops.RANDOM_INTEGERS, KEY, spans, shape=shape)
-    near(found, oracle.integers(KEY, spans, shape=shape), dtype)
+    actual = call(ops.RANDOM_INTEGERS, KEY, spans, shape=shape)
+    near(actual, oracle.integers(KEY, spans, shape=shape), dtype)
 
 
 def test_wide_indices(call, near, monkeypatch):
@@ -85,16 +85,16 @@ def test_wide_indices(call, near, monkeypatch):
     monkeypatch.setattr(layouts, "NARROW_LIMIT", 10)
     shape, spans = (77,), np.arange(1, 78, dtype=np.uint32)
     near(call(ops.RANDOM_BITS, KEY, shape=shape), oracle.bits(KEY, shape=shape), "uint32")
-    found = call(ops.RANDOM_INTEGERS, KEY, spans, shape=shape)
-    near(found, oracle.integers(KEY, spans, shape=shape), "uint32")
+    actual = call(ops.RANDOM_INTEGERS, KEY, spans, shape=shape)
+    near(actual, oracle.integers(KEY, spans, shape=shape), "uint32")
 
 
 def test_a_key_may_be_a_view(context):
     rows = np.arange(12, dtype=np.uint32).reshape(3, 4)
     with use_context(context):
         row = movement.reshape(extents.slice(creation.asarray(rows), (1, 0), (1, 4)), (4,))
-        found = dispatch(ops.RANDOM_BITS, row, shape=(9,))
-    np.testing.assert_array_equal(found.numpy(), oracle.bits(rows[1], shape=(9,)))
+        actual = dispatch(ops.RANDOM_BITS, row, shape=(9,))
+    np.testing.assert_array_equal(actual.numpy(), oracle.bits(rows[1], shape=(9,)))
 
 
 def test_one_program_serves_all_keys_shapes_and_starts(context, call):
@@ -125,18 +125,18 @@ def test_variates_of_extreme_words(context, near, dtype, kind):
     """The C functions on chosen words, in a separate program."""
     needs(context, dtype)
     words = extremes(np.dtype(kind))
-    found = _run(context, dtype, words, "minus_log(w[i]).x", 1)
-    near(found, oracle.minus_logs(words.tolist(), dtype), dtype, ulp=0.25)
+    actual = _run(context, dtype, words, "minus_log(w[i]).x", 1)
+    near(actual, oracle.minus_logs(words.tolist(), dtype), dtype, ulp=0.25)
     precision = box_muller.precision(dt.of(dtype))
-    assert found.tobytes() == variates.minus_log(precision, words)[0].tobytes()
+    assert actual.tobytes() == variates.minus_log(precision, words)[0].tobytes()
     pairs = np.stack(np.meshgrid(words[::3], words[::4]), axis=-1).ravel()
     both = [
         _run(context, dtype, pairs, f"normals(w[2 * i], w[2 * i + 1]).{part}", 2) for part in "xy"
     ]
-    found = np.stack(both, axis=-1).ravel()
-    near(found, oracle.normals(pairs.tolist(), dtype), dtype, ulp=1.0)
+    actual = np.stack(both, axis=-1).ravel()
+    near(actual, oracle.normals(pairs.tolist(), dtype), dtype, ulp=1.0)
     if rounds_as_ieee(context, dtype):
-        assert found.tobytes() == variates.normals(precision, pairs).tobytes()
+        assert actual.tobytes() == variates.normals(precision, pairs).tobytes()
 
 
 def _run(context, dtype, words, expression, words_per_item):
@@ -178,6 +178,6 @@ def test_the_cpus_bits(context, call, spec, dtype):
     with isolated_engine("cpu"):
         expected = tp.run_kernel(spec, [KEY], {"shape": (100_003,), "dtype": dtype})
         expected = np.array(expected.numpy())
-    found = call(spec, KEY, shape=(100_003,), dtype=dtype)
-    assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
-    assert found.tobytes() == expected.tobytes()
+    actual = call(spec, KEY, shape=(100_003,), dtype=dtype)
+    assert (actual.dtype, actual.shape) == (expected.dtype, expected.shape)
+    assert actual.tobytes() == expected.tobytes()

@@ -85,8 +85,8 @@ def test_updates_out_of_range_are_dropped(call, way):
     count = 6 if way else 5
     indices = np.array([4, -5, 1, 2**31 - 1, -(2**31), 0][:count]).reshape(-1, 1)
     updates = np.arange(1, count + 1, dtype=np.float32)
-    found = call(writing.SCATTER_ND, indices, updates, shape=(4,))
-    assert found.tolist() == [6.0 if way else 0.0, 3.0, 0.0, 0.0]
+    actual = call(writing.SCATTER_ND, indices, updates, shape=(4,))
+    assert actual.tolist() == [6.0 if way else 0.0, 3.0, 0.0, 0.0]
 
 
 @pytest.mark.parametrize("inner", [(), (3,), (5000,)])
@@ -106,16 +106,16 @@ def test_the_last_update_stands(call, inner):
 def test_updates_out_of_range_change_nothing(call):
     x = np.arange(4.0, dtype=np.float32)
     indices = np.array([[4], [-5], [-1], [2**40]])
-    found = call(writing.TENSOR_SCATTER_UPDATE, x, indices, np.full(4, 9, np.float32))
-    assert found.tolist() == [0, 1, 2, 9]
+    actual = call(writing.TENSOR_SCATTER_UPDATE, x, indices, np.full(4, 9, np.float32))
+    assert actual.tolist() == [0, 1, 2, 9]
 
 
 def test_indices_of_depth_0_name_the_whole(call):
     x, updates = np.zeros(3, np.int32), np.array([[1, 2, 3], [4, 5, 6]], np.int32)
-    found = call(writing.TENSOR_SCATTER_UPDATE, x, np.zeros((2, 0), int), updates)
-    assert found.tolist() == [4, 5, 6]
-    found = call(indexing.GATHER_ND, updates, np.zeros((2, 0), int))
-    assert found.tolist() == [updates.tolist()] * 2
+    actual = call(writing.TENSOR_SCATTER_UPDATE, x, np.zeros((2, 0), int), updates)
+    assert actual.tolist() == [4, 5, 6]
+    actual = call(indexing.GATHER_ND, updates, np.zeros((2, 0), int))
+    assert actual.tolist() == [updates.tolist()] * 2
 
 
 @pytest.mark.parametrize("default", [None, 7])
@@ -128,10 +128,10 @@ def test_sparse_to_dense(context, default, values):
     with use_context(context):
         operands = [creation.asarray(indices), creation.asarray(np.array(values, np.float32))]
         operands.append(None if default is None else creation.asarray(np.float32(default)))
-        found = context.engine.run(
+        actual = context.engine.run(
             context, writing.SPARSE_TO_DENSE, operands, {"output_shape": (2, 3)}
         )
-    np.testing.assert_array_equal(found.numpy(), expected)
+    np.testing.assert_array_equal(actual.numpy(), expected)
 
 
 @pytest.mark.parametrize("cpu", [True, False], ids=["CPU", "GPU"])
@@ -179,9 +179,9 @@ def test_extremes(call, near, dtype, reduction, include_self):
     places = np.where(indices < 0, indices + 4, indices)[:, 0]
     expected = tensor.copy()
     for row in range(4):
-        found = updates[places == row]
-        if len(found):
+        actual = updates[places == row]
+        if len(actual):
             own = [tensor[row : row + 1]] if include_self else []
-            expected[row] = fold.reduce(np.concatenate([*own, found]))
+            expected[row] = fold.reduce(np.concatenate([*own, actual]))
     how = {"reduction": reduction, "include_self": include_self}
     near(call(combining.TENSOR_SCATTER_REDUCE, tensor, indices, updates, **how), expected, dtype)

@@ -78,19 +78,19 @@ def test_sorts_are_stable(device, shape, dtype, descending):
     expected = sort_by_numpy(x, descending=descending)
     buffer, runtime, type_ = device.from_host(x), device.runtime, dt.of(x.dtype)
     sort = merging.make_sorter(runtime, type_, count, length, descending=descending)
-    found = device.to_host(sort(buffer))
-    assert found.dtype == np.int32
-    np.testing.assert_array_equal(found, expected)
+    actual = device.to_host(sort(buffer))
+    assert actual.dtype == np.int32
+    np.testing.assert_array_equal(actual, expected)
     values = merging.make_value_sorter(runtime, type_, count, length, descending=descending)
     assert (values is not None) == runtime.is_cpu
     if values is not None:
-        found = device.to_host(values(buffer))
-        assert found.dtype == x.dtype
-        wanted = np.take_along_axis(x, expected, -1)
-        np.testing.assert_array_equal(found, wanted)
+        actual = device.to_host(values(buffer))
+        assert actual.dtype == x.dtype
+        reference = np.take_along_axis(x, expected, -1)
+        np.testing.assert_array_equal(actual, reference)
         if x.dtype.kind == "f":
-            zeros = wanted == 0
-            np.testing.assert_array_equal(np.signbit(found[zeros]), np.signbit(wanted[zeros]))
+            zeros = reference == 0
+            np.testing.assert_array_equal(np.signbit(actual[zeros]), np.signbit(reference[zeros]))
 
 
 @pytest.mark.parametrize(("shape", "dtype"), SELECTIONS)
@@ -130,7 +130,7 @@ def test_any_axis(call, near, axis, descending):
     x = make_rows((17, 40, 5), "float32")
     moved = np.moveaxis(x, axis, -1)
     order = sort_by_numpy(moved, descending=descending)
-    found = call(sorting.ARG_SORT, x, axis=axis, descending=descending, stable=True)
-    near(found, np.moveaxis(order, -1, axis), "int32")
-    found = call(sorting.SORT, x, axis=axis, descending=descending, stable=True)
-    near(found, np.moveaxis(np.take_along_axis(moved, order, -1), -1, axis), "float32")
+    actual = call(sorting.ARG_SORT, x, axis=axis, descending=descending, stable=True)
+    near(actual, np.moveaxis(order, -1, axis), "int32")
+    actual = call(sorting.SORT, x, axis=axis, descending=descending, stable=True)
+    near(actual, np.moveaxis(np.take_along_axis(moved, order, -1), -1, axis), "float32")

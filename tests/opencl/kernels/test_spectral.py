@@ -44,10 +44,10 @@ def test_real_transforms_there_and_back(call, n):
 @pytest.mark.parametrize("length", [4, 5, 9, 12])
 def test_signals_are_cut_and_filled_up(call, length):
     x = signal(2, 8)
-    wanted = np.fft.rfft(x.real.astype(np.float64), length)
-    close(call(ops.RFFT, x.real.copy(), fft_length=length), wanted, length)
-    wanted = np.fft.irfft(x.astype(np.complex128), length)
-    close(call(ops.IRFFT, x, fft_length=length), wanted, length)
+    expected = np.fft.rfft(x.real.astype(np.float64), length)
+    close(call(ops.RFFT, x.real.copy(), fft_length=length), expected, length)
+    expected = np.fft.irfft(x.astype(np.complex128), length)
+    close(call(ops.IRFFT, x, fft_length=length), expected, length)
 
 
 def test_doubles_where_the_device_has_them(call, context):
@@ -67,12 +67,12 @@ def test_ranks_and_no_rows(call):
 
 @pytest.mark.parametrize("n", range(1, 200))
 def test_factors_are_small_and_many_enough(n):
-    found = butterflies.factorize(n)
-    if found is None:
+    actual = butterflies.factorize(n)
+    if actual is None:
         assert any(n % prime == 0 for prime in range(17, n + 1) if _is_prime(prime))
     else:
-        assert math.prod(found) == n
-        assert all(1 < factor <= butterflies.LARGEST for factor in found)
+        assert math.prod(actual) == n
+        assert all(1 < factor <= butterflies.LARGEST for factor in actual)
 
 
 def _is_prime(n):
@@ -95,8 +95,8 @@ def test_butterflies_are_transforms(n):
         for part in line.strip().removeprefix("const V ").removesuffix(";").split(", "):
             name, _, value = part.partition(" = ")
             names[name] = eval(value.replace("(E)", ""), {}, dict(names))
-    found = [eval(re, {}, names) + 1j * eval(im, {}, names) for re, im in results]
-    np.testing.assert_allclose(found, np.fft.fft(x), rtol=0, atol=1e-13)
+    actual = [eval(re, {}, names) + 1j * eval(im, {}, names) for re, im in results]
+    np.testing.assert_allclose(actual, np.fft.fft(x), rtol=0, atol=1e-13)
 
 
 def test_the_circle_is_exact_where_it_crosses_the_axes():

@@ -46,10 +46,10 @@ def test_the_capability_is_not_here(context):
 def test_there_and_back(dtype):
     for x in layouts(tp.from_dlpack(numbers(dtype))):
         assert (x.device, x.__dlpack_device__()) == ("opencl", (1, 0))
-        wanted = x.numpy()
+        expected = x.numpy()
         for taken in (np.from_dlpack(x), np.asarray(x), tp.from_dlpack(x).numpy()):
             assert (taken.dtype.name, taken.shape) == (dtype, x.shape)
-            np.testing.assert_array_equal(taken, wanted)
+            np.testing.assert_array_equal(taken, expected)
 
 
 def test_imports_are_copies():

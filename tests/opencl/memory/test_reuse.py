@@ -41,7 +41,7 @@ FREE = {"nobody"}
 @pytest.mark.parametrize("holder", HOLDERS)
 def test_a_donated_argument_becomes_the_result_if_nobody_holds_it(holder: str) -> None:
     f = tp.compile(scaled, donate=0)
-    wanted = np.abs(X) * 2 + X
+    expected = np.abs(X) * 2 + X
     for turn in range(3):
         x = tp.asarray(X)
         held = HOLDERS[holder](x)
@@ -50,7 +50,7 @@ def test_a_donated_argument_becomes_the_result_if_nobody_holds_it(holder: str) -
         y = f(x)
         if turn > 0:  # the first run is kernel by kernel as well
             assert (id(y._buffer.memory) == place) == (holder in FREE)
-        np.testing.assert_array_equal(y.numpy(), wanted)
+        np.testing.assert_array_equal(y.numpy(), expected)
         if held is not None:
             np.testing.assert_array_equal(np.array(held), before)
 
@@ -87,9 +87,9 @@ def test_outputs_into_inputs(backend: Any, shape: tuple[int, ...]) -> None:
     for chosen in (group, replace(group, outputs=tuple(outputs))):
         call = backend.compile_group(chosen)
         buffers = [backend.from_host(array) for array in arrays]
-        found = call(*buffers)
-        results.append([backend.to_host(each) for each in found])
-    for at, each in zip(into, found, strict=True):
+        actual = call(*buffers)
+        results.append([backend.to_host(each) for each in actual])
+    for at, each in zip(into, actual, strict=True):
         assert at is None or each is buffers[at]
     for plain, overwritten in zip(*results, strict=True):
         np.testing.assert_array_equal(overwritten, plain)

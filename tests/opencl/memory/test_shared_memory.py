@@ -33,9 +33,9 @@ def words(count):
 
 
 def frozen(array):
-    found = array.copy()
-    found.flags.writeable = False
-    return found
+    actual = array.copy()
+    actual.flags.writeable = False
+    return actual
 
 
 @pytest.fixture
@@ -56,13 +56,13 @@ def either(target, request):
 @pytest.mark.parametrize("count", SIZES)
 def test_there_and_back(either, count):
     for name, host in words(count).items():
-        wanted = host.copy()
+        expected = host.copy()
         buffer = either.from_host(host)
         if host.flags.writeable:
             host[...] = 0  # it was copied
-        found = either.to_host(buffer)
-        assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
-        np.testing.assert_array_equal(found, wanted, err_msg=name)
+        actual = either.to_host(buffer)
+        assert (actual.dtype, actual.shape) == (expected.dtype, expected.shape)
+        np.testing.assert_array_equal(actual, expected, err_msg=name)
 
 
 def test_reads_of_shared_memory_are_views(sharing):
@@ -85,19 +85,19 @@ def test_small_and_copied_reads_are_not(sharing, target):
 
 
 def test_a_view_outlives_its_buffer_and_the_device(sharing):
-    wanted = np.arange(LEAST)
-    buffer = sharing.from_host(wanted)
+    expected = np.arange(LEAST)
+    buffer = sharing.from_host(expected)
     view = sharing.to_host(buffer)
     del buffer
     gc.collect()
     assert sharing.live_buffers() == 1
     for _ in range(4):  # they would use its memory, were it free
-        other = sharing.from_host(np.zeros_like(wanted))
+        other = sharing.from_host(np.zeros_like(expected))
         del other
     sharing.trim()
-    np.testing.assert_array_equal(view, wanted)
+    np.testing.assert_array_equal(view, expected)
     sharing.close()
-    np.testing.assert_array_equal(view, wanted)
+    np.testing.assert_array_equal(view, expected)
     del view
     gc.collect()
     assert sharing.live_buffers() == 0
@@ -126,11 +126,11 @@ def test_an_idle_device_gets_no_command(monkeypatch, sharing):
 def test_a_busy_device_is_not_waited_for(backend, busy):  # noqa: F811
     """A recycled piece of memory may still be in use, so that the write joins the queue."""
     event, y = busy()
-    wanted = np.arange(2 * LEAST)[::2]
-    buffers = [backend.from_host(wanted) for _ in range(3)]
+    expected = np.arange(2 * LEAST)[::2]
+    buffers = [backend.from_host(expected) for _ in range(3)]
     assert running(event)
     for buffer in buffers:
-        np.testing.assert_array_equal(backend.to_host(buffer), wanted)
+        np.testing.assert_array_equal(backend.to_host(buffer), expected)
     assert not running(event)
     assert (backend.to_host(y) == spun(TURNS)).all()
 
@@ -140,17 +140,17 @@ def test_filling_ends_where_the_buffer_ends(either, dtype):
     count = LEAST // dtype.itemsize
     whole = either.from_host(np.ones(2 * count, dtype.numpy))
     either.runtime.fill(whole.view((count,)), np.array(7, dtype.numpy))
-    found = either.to_host(whole)
-    assert (found[:count] == 7).all()
-    assert (found[count:] == 1).all()
+    actual = either.to_host(whole)
+    assert (actual[:count] == 7).all()
+    assert (actual[count:] == 1).all()
 
 
 def device(kind, capabilities, *, unified=True):
     def refuse(_self):
         raise cl.LogicError(cl._cl._ErrorRecord("clGetDeviceInfo", -30, ""))
 
-    found = property(refuse if capabilities is None else lambda _self: capabilities)
-    made = type("Device", (SimpleNamespace,), {"svm_capabilities": found})
+    actual = property(refuse if capabilities is None else lambda _self: capabilities)
+    made = type("Device", (SimpleNamespace,), {"svm_capabilities": actual})
     return made(type=kind, host_unified_memory=unified)
 
 

@@ -21,8 +21,8 @@ def engine():
 
 
 def held():
-    found = tp.memory()["opencl"]
-    return found.tensors, found.buffers, found.bytes
+    actual = tp.memory()["opencl"]
+    return actual.tensors, actual.buffers, actual.bytes
 
 
 def test_contents_are_shared_and_freed():

@@ -110,15 +110,17 @@ def test_convolution_and_its_transposes(call, near, way, case, data_format):
         dx[:, row, column] += dy[:, i, j] @ filter[kh, kw].T
         dfilter[kh, kw] += x[:, row, column].T @ dy[:, i, j]
     image_dy = arranged(dy, data_format)
-    found = call(conv.CONV2D_BACKPROP_INPUT, image_dy, filter, input_shape=images.shape, **options)
-    near(found, arranged(dx, data_format), "float64")
+    actual = call(
+        conv.CONV2D_BACKPROP_INPUT, image_dy, filter, input_shape=images.shape, **options
+    )
+    near(actual, arranged(dx, data_format), "float64")
     if way == "patches":
         return  # which the others never take
     near(call(conv.CONV2D, images, filter, **options), arranged(y, data_format), "float64")
-    found = call(
+    actual = call(
         conv.CONV2D_BACKPROP_FILTER, images, image_dy, filter_shape=filter_shape, **options
     )
-    near(found, dfilter, "float64")
+    near(actual, dfilter, "float64")
 
 
 @pytest.mark.parametrize("way", ["panels", "tiles"], indirect=True)
@@ -152,10 +154,10 @@ def test_nothing_to_convolve_gives_zeros(call, near, empty):
     x, dy = np.ones(empty, np.float32), np.ones((empty[0], 2, 2, 5), np.float32)
     options = {"strides": 1, "pad": "valid"}
     near(call(conv.CONV2D, x, filter, **options), np.zeros((empty[0], 2, 2, 5)), "float32")
-    found = call(conv.CONV2D_BACKPROP_FILTER, x, dy, filter_shape=filter.shape, **options)
-    near(found, np.zeros(filter.shape), "float32")
-    found = call(conv.CONV2D_BACKPROP_INPUT, dy, filter, input_shape=empty, **options)
-    near(found, np.zeros(empty), "float32")
+    actual = call(conv.CONV2D_BACKPROP_FILTER, x, dy, filter_shape=filter.shape, **options)
+    near(actual, np.zeros(filter.shape), "float32")
+    actual = call(conv.CONV2D_BACKPROP_INPUT, dy, filter, input_shape=empty, **options)
+    near(actual, np.zeros(empty), "float32")
 
 
 POOLS = [
@@ -235,7 +237,7 @@ def test_a_row_of_several_strips(call, near):
 def test_the_place_of_the_largest(call, near, core_context, dtype):
     skip_if_missing(core_context, dtype)
     x = np.random.default_rng(15).integers(0, 9, (2, 5, 6, 11)).astype(dtype)
-    found = call(
+    result = call(
         argmax_pooling.MAX_POOL_WITH_ARGMAX,
         x,
         filter_size=2,
@@ -249,7 +251,7 @@ def test_the_place_of_the_largest(call, near, core_context, dtype):
         for of in (x, numbers)
     ]
     first = np.argmax(both[0], axis=0)[None]
-    for actual, expected in zip(found, both, strict=True):
+    for actual, expected in zip(result, both, strict=True):
         near(actual, np.take_along_axis(expected, first, 0)[0], expected.dtype)
 
 
@@ -277,10 +279,10 @@ def test_max_pool_of_integers(call, near, dtype):
     low = np.iinfo(dtype).min
     x = np.full((1, 2, 2, 1), low, dtype)
     x[0, 0, 0, 0] = low + 1
-    found = call(pooling.MAX_POOL, x, filter_size=1, strides=1, pad=1)
+    actual = call(pooling.MAX_POOL, x, filter_size=1, strides=1, pad=1)
     expected = np.full((1, 4, 4, 1), low, dtype)  # padding never wins: the lowest there is
     expected[0, 1, 1, 0] = low + 1
-    near(found, expected, dtype)
+    near(actual, expected, dtype)
 
 
 DEPTHWISE = [  # x (NHWC), filter, strides, dilations, pad
@@ -316,11 +318,11 @@ def test_depthwise_convolution_and_its_transposes(
         dfilter[kh, kw] += (x[:, row, column, :, None] * dy[:, i, j]).sum(0)
     flat = (*y.shape[:3], -1)
     image_dy = arranged(dy.reshape(flat), data_format)
-    found = call(depthwise.DEPTHWISE_CONV2D, images, filter, **options)
-    near(found, arranged(y.reshape(flat), data_format), "float32")
+    actual = call(depthwise.DEPTHWISE_CONV2D, images, filter, **options)
+    near(actual, arranged(y.reshape(flat), data_format), "float32")
     spec = depthwise.DEPTHWISE_CONV2D_BACKPROP_INPUT
-    found = call(spec, image_dy, filter, input_shape=images.shape, **options)
-    near(found, arranged(dx, data_format), "float32")
+    actual = call(spec, image_dy, filter, input_shape=images.shape, **options)
+    near(actual, arranged(dx, data_format), "float32")
     spec = depthwise.DEPTHWISE_CONV2D_BACKPROP_FILTER
     near(call(spec, images, image_dy, filter_shape=filter_shape, **options), dfilter, "float32")
 
@@ -351,11 +353,11 @@ def test_convolution_of_volumes(call, near, monkeypatch, data_format, channels, 
     options = {"strides": strides, "pad": "valid", "data_format": data_format}
     near(call(volumes.CONV3D, turned(x), filter, **options), turned(y), "float32")
     spec = volumes.CONV3D_BACKPROP_INPUT
-    found = call(spec, turned(dy), filter, input_shape=turned(x).shape, **options)
-    near(found, turned(dx), "float32")
+    actual = call(spec, turned(dy), filter, input_shape=turned(x).shape, **options)
+    near(actual, turned(dx), "float32")
     spec = volumes.CONV3D_BACKPROP_FILTER
-    found = call(spec, turned(x), turned(dy), filter_shape=filter.shape, **options)
-    near(found, dfilter, "float32")
+    actual = call(spec, turned(x), turned(dy), filter_shape=filter.shape, **options)
+    near(actual, dfilter, "float32")
 
 
 @pytest.mark.usefixtures("walking")
@@ -373,5 +375,5 @@ def test_fused_convolution(call, near, spec, data_format):
     total = product + bias
     expected = np.where(total < 0, total * slope, total)
     options = {"strides": 1, "pad": "valid", "activation": "prelu", "data_format": data_format}
-    found = call(spec, arranged(x, data_format), filter, bias, slope, **options)
-    near(found, arranged(expected, data_format), "float32")
+    actual = call(spec, arranged(x, data_format), filter, bias, slope, **options)
+    near(actual, arranged(expected, data_format), "float32")

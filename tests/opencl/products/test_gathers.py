@@ -37,17 +37,17 @@ def test_gathers_that_never_lie_outside_are_matrices():
     columns = [Digit(2, 1, 1, 1)]
     bounds = [Bound(0, 4), Bound(0, 6)]
     assert gather(rows, columns, 0, bounds) == Matrix(2, 1, ())
-    found = gather(rows, columns, 0, bounds, simplified=False)
-    assert found == Gathered(tuple(rows), tuple(columns), 0, tuple(bounds))
+    actual = gather(rows, columns, 0, bounds, simplified=False)
+    assert actual == Gathered(tuple(rows), tuple(columns), 0, tuple(bounds))
     for low, size in ((-1, 6), (0, 5)):
-        found = gather(rows, columns, 0, [bounds[0], Bound(low, size)])
-        assert isinstance(found, Gathered)
-        assert found.rows == tuple(rows)
+        actual = gather(rows, columns, 0, [bounds[0], Bound(low, size)])
+        assert isinstance(actual, Gathered)
+        assert actual.rows == tuple(rows)
 
 
 def test_neighbours_that_do_not_continue_stay_digits():
-    found = gather([Digit(3, 100), Digit(1, 7), Digit(4, 10), Digit(2, 5)], [Digit(5, 1)], 3)
-    assert found == Gathered((Digit(3, 100), Digit(8, 5)), (Digit(5, 1),), 3, ())
+    actual = gather([Digit(3, 100), Digit(1, 7), Digit(4, 10), Digit(2, 5)], [Digit(5, 1)], 3)
+    assert actual == Gathered((Digit(3, 100), Digit(8, 5)), (Digit(5, 1),), 3, ())
 
 
 @pytest.mark.parametrize(
@@ -114,12 +114,12 @@ def test_arguments_of_the_largest_products_fit(opened):
     shapes = (2, 8, 9, 9, 9), (3, 3, 3, 8, 6), (2, 6, 5, 5, 5)
     of = Convolution.of(opened, dt.float32, shapes, attributes)
     more = dict.fromkeys(("blocks_down", "blocks_across", "down", "across"), 1)  # of panels
-    found = [
+    actual = [
         implicit.make_forward_product(of, NO_EPILOGUE),
         *implicit.make_input_gradient_products(of),
     ]
-    assert len(found) == 1 + 2**3
-    for product in found:
+    assert len(actual) == 1 + 2**3
+    for product in actual:
         constants = product_texts.list_constants(product, np.dtype(np.uint64), more)
         pointers_and_offsets = 3 * 2 * 8
         assert sum(constant.nbytes for constant in constants) + pointers_and_offsets <= 1024

@@ -94,12 +94,12 @@ def numbers(shape, dtype="float32", *, turned=False):
 def test_every_way_with_sizes_that_nothing_divides(opened, way, turned):
     a, b = numbers((2, 35, 69), turned=turned), numbers((69, 133), turned=turned)
     try:
-        found = product(opened, a, b, way=way, cut=1, before=3)
+        actual = product(opened, a, b, way=way, cut=1, before=3)
     except KernelRefusedError as refused:
         if way in SMALL:
             raise
         pytest.skip(f"this device has not got what it takes: {refused}")
-    np.testing.assert_array_equal(found, a.astype(float) @ b)
+    np.testing.assert_array_equal(actual, a.astype(float) @ b)
 
 
 @pytest.mark.parametrize("takes", [1, 2, 3])
@@ -129,15 +129,15 @@ def test_a_driver_that_takes_more_local_memory_than_declared(monkeypatch, opened
 @pytest.mark.parametrize("cut", [1, 2, 7])
 def test_slices_of_the_inner_axis_and_an_epilogue(opened, way, cut):
     a, b, bias = numbers((3, 130)), numbers((130, 40)), numbers((40,))
-    found = product(opened, a, b, way=way, cut=cut, bias=bias)
-    np.testing.assert_array_equal(found, a.astype(float) @ b + bias)
+    actual = product(opened, a, b, way=way, cut=cut, bias=bias)
+    np.testing.assert_array_equal(actual, a.astype(float) @ b + bias)
 
 
 @pytest.mark.parametrize("way", SMALL, ids=str)
 def test_few_columns_are_turned_with_their_epilogue(opened, way):
     a, b, bias = numbers((2, 50, 33)), numbers((2, 33, 3)), numbers((3,))
-    found = product(opened, a, b, way=way, cut=1, bias=bias)
-    np.testing.assert_array_equal(found, a.astype(float) @ b + bias)
+    actual = product(opened, a, b, way=way, cut=1, bias=bias)
+    np.testing.assert_array_equal(actual, a.astype(float) @ b + bias)
 
 
 @pytest.mark.parametrize("way", SMALL, ids=str)
@@ -166,9 +166,9 @@ def test_long_sums_of_equal_terms_keep_their_digits(opened, way, value, cut, col
 def test_infinities_and_nan_in_long_sums(opened, way, columns):
     a, b = np.ones((4, 3000), np.float32), np.ones((3000, columns), np.float32)
     a[0, 5], a[1, 2000], a[2, 7], a[2, 2500] = np.inf, np.nan, np.inf, -np.inf
-    found = product(opened, a, b, way=way, cut=1)
+    actual = product(opened, a, b, way=way, cut=1)
     np.testing.assert_array_equal(
-        found, np.repeat([[np.inf], [np.nan], [np.nan], [3000]], columns, 1)
+        actual, np.repeat([[np.inf], [np.nan], [np.nan], [3000]], columns, 1)
     )
 
 
@@ -199,9 +199,9 @@ def test_tiles_are_chosen_by_shape(opened):
 
 def test_bias_for_every_matrix_of_a_batch(call):
     a, b, bias, slope = numbers((2, 5, 3)), numbers((3, 4)), numbers((2, 5, 4)), numbers((4,))
-    found = call(fused.FUSED_MAT_MUL, a, b, bias, slope, activation="prelu")
+    actual = call(fused.FUSED_MAT_MUL, a, b, bias, slope, activation="prelu")
     total = a @ b + bias
-    np.testing.assert_array_equal(found, np.where(total < 0, total * slope, total))
+    np.testing.assert_array_equal(actual, np.where(total < 0, total * slope, total))
 
 
 class Cores(NamedTuple):

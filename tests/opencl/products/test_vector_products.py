@@ -89,8 +89,8 @@ def test_sizes_around_every_border(device, vector_first, turned):
         vector = numbers(1, inner)
         matrix = numbers(inner, columns, turned=turned)
         a, b = (vector, matrix) if vector_first else (matrix.T, vector.T)
-        found = product(device, a, b, before=3)
-        np.testing.assert_array_equal(found, a.astype(float) @ b, f"{inner}, {columns}")
+        actual = product(device, a, b, before=3)
+        np.testing.assert_array_equal(actual, a.astype(float) @ b, f"{inner}, {columns}")
 
 
 @pytest.mark.parametrize("turned", [False, True])
@@ -156,17 +156,17 @@ def test_batches_broadcast(device, a, b):
 def test_bias_and_activation(call, shapes, inner):
     a, b = (numbers(*(inner if size == 50 else size for size in shape)) for shape in shapes)
     bias, slope = numbers(b.shape[1]), numbers(b.shape[1])
-    found = call(fused.FUSED_MAT_MUL, a, b, bias, slope, activation="prelu")
+    actual = call(fused.FUSED_MAT_MUL, a, b, bias, slope, activation="prelu")
     total = a.astype(float) @ b + bias
-    np.testing.assert_array_equal(found, np.where(total < 0, total * slope, total))
+    np.testing.assert_array_equal(actual, np.where(total < 0, total * slope, total))
 
 
 @pytest.mark.parametrize("shapes", [((1, 0), (0, 3)), ((1, 3), (3, 0)), ((0, 3), (3, 1))])
 def test_nothing_to_multiply(call, shapes):
     a, b = (np.zeros(shape, np.float32) for shape in shapes)
-    found = call(BATCH_MAT_MUL, a, b)
-    assert found.dtype == np.float32
-    np.testing.assert_array_equal(found, a @ b)
+    actual = call(BATCH_MAT_MUL, a, b)
+    assert actual.dtype == np.float32
+    np.testing.assert_array_equal(actual, a @ b)
 
 
 def test_other_products_are_left_to_tiles(backend):
