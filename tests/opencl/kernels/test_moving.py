@@ -130,11 +130,11 @@ def sliced(x, *key):
         lambda x: joining.stack([x]),
     ],
 )
-def test_contiguous_parts_are_views(context, take):
-    with use_context(context):
+def test_contiguous_parts_are_views(core_context, take):
+    with use_context(core_context):
         x = creation.asarray(numbers((6, 5)))
         part = take(x)
-    ours, theirs = memory_of(context, x, part)
+    ours, theirs = memory_of(core_context, x, part)
     assert ours == theirs
 
 
@@ -146,11 +146,11 @@ def test_parts_that_are_not_contiguous_are_copies(context):
     assert ours not in theirs
 
 
-def test_kernels_take_views(context):
+def test_kernels_take_views(core_context):
     """Each input is a part of a longer tensor: it begins at an offset."""
     whole = numbers((9, 6, 8))
     part = whole[3:5]
-    with use_context(context):
+    with use_context(core_context):
         x = creation.asarray(whole)[3:5]
         actual = {
             "flip": (arrangement.flip(x, axis=(0, 2)), part[::-1, :, ::-1]),
