@@ -10,6 +10,7 @@ from tensorplug.dispatch.device import Device, Placement
 from tensorplug.ops.sets import UniqueResult
 from tensorplug.plugin import dtypes as dt
 from tensorplug.typing import ArrayLike, Axis, DTypeLike, DataFormat, Index, KeyLike, Norm, Operand, PaddingLike, PerAxis, RoundingMode, Scalar, ShapeLike, TensorLike, TextLike
+from tensorplug_science.quantiles import Method
 
 __all__ = ["Tensor"]
 
@@ -347,6 +348,8 @@ class Tensor:
         """Return the larger of ``a`` and ``b`` elementwise; NaN if either is NaN."""
     def mean(self, /, axis: Axis | None = None, *, keepdims: bool = False) -> Tensor:
         """Return the arithmetic mean along ``axis``; NaN if there are no elements."""
+    def median(self, /, axis: Axis | None = None, *, keepdims: bool = False) -> Tensor:
+        """Return the middle of the sorted elements along ``axis``, or the mean of the middle two."""
     def min(self, /, axis: Axis | None = None, *, keepdims: bool = False) -> Tensor:
         """Return the smallest element along ``axis``, in the dtype of ``x``; NaN if there is a NaN."""
     def minimum(self, b: ArrayLike, /) -> Tensor:
@@ -363,10 +366,16 @@ class Tensor:
         """Return the largest element along ``axis`` that is not NaN, or NaN if all are."""
     def nanmean(self, /, axis: Axis | None = None, *, keepdims: bool = False) -> Tensor:
         """Return the mean of the elements along ``axis`` that are not NaN; NaN if there are none."""
+    def nanmedian(self, /, axis: Axis | None = None, *, keepdims: bool = False) -> Tensor:
+        """Return the median of the elements along ``axis`` that are not NaN; NaN if there are none."""
     def nanmin(self, /, axis: Axis | None = None, *, keepdims: bool = False) -> Tensor:
         """Return the smallest element along ``axis`` that is not NaN, or NaN if all are."""
+    def nanpercentile(self, q: ArrayLike, /, axis: Axis | None = None, *, keepdims: bool = False, method: Method = 'linear') -> Tensor:
+        """Return ``nanquantile`` of ``q / 100``, with the same arguments and errors."""
     def nanprod(self, /, axis: Axis | None = None, *, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
         """Return the product of the elements along ``axis`` that are not NaN; 1 if there are none."""
+    def nanquantile(self, q: ArrayLike, /, axis: Axis | None = None, *, keepdims: bool = False, method: Method = 'linear') -> Tensor:
+        """Return the quantiles of the elements along ``axis`` that are not NaN; NaN if there are none."""
     def nanstd(self, /, axis: Axis | None = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
         """Return the standard deviation of the elements along ``axis`` that are not NaN."""
     def nansum(self, /, axis: Axis | None = None, *, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
@@ -385,6 +394,8 @@ class Tensor:
         """Return ``a != b`` elementwise, as booleans. NaN differs from everything, even itself."""
     def pad(self, paddings: int | Sequence[int] | Sequence[Sequence[int]], constant_value: dt.Scalar | str | None = None, *, mode: Literal['constant', 'edge', 'reflect', 'symmetric', 'wrap'] = 'constant') -> Tensor:
         """Return ``x`` with elements added before and after each axis."""
+    def percentile(self, q: ArrayLike, /, axis: Axis | None = None, *, keepdims: bool = False, method: Method = 'linear') -> Tensor:
+        """Return the values below which ``q`` percent of the elements along ``axis`` lie."""
     @overload
     def permute_dims(self, /, axes: Axis | None = None) -> Tensor:
         """Return ``x`` with its axes in the order ``axes`` (reversed by default)."""
@@ -401,6 +412,8 @@ class Tensor:
         """Return ``x`` where it is positive, else ``alpha * x``, for a tensor ``alpha``."""
     def prod(self, /, axis: Axis | None = None, *, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
         """Return the product of the elements along ``axis``; 1 if there are none."""
+    def quantile(self, q: ArrayLike, /, axis: Axis | None = None, *, keepdims: bool = False, method: Method = 'linear') -> Tensor:
+        """Return the values below which fractions ``q`` of the elements along ``axis`` lie."""
     def quantized_matmul(self, b: ArrayLike, /, a_scale: ArrayLike | None = None, b_scale: ArrayLike | None = None, *, a_zero_point: ArrayLike | None = None, b_zero_point: ArrayLike | None = None, dtype: DTypeLike | None = None) -> Tensor:
         """Return the product of quantized matrices, ``(a - a_zero_point) @ (b - b_zero_point)``."""
     def ravel(self) -> Tensor:
