@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from tensorplug.dispatch.calls import as_tensor
 from tensorplug.ops import elementwise, powers
+from tensorplug.ops.choosing import where
 from tensorplug.ops.reduction import sum
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ def are_few(x: Tensor, count: int) -> bool:
 
 FUNCTIONS: Final = SimpleNamespace(
     **vars(elementwise),
+    where=where,
     expm1=powers.expm1,
     log1p=powers.log1p,
     are_few=are_few,
