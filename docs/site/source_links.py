@@ -15,12 +15,17 @@ import textwrap
 from pathlib import Path
 from typing import Any, Final
 
+import tensorplug as tp
+from tensorplug.system.distributions import EXTENSIONS
+
 _ROOT: Final = Path(__file__).resolve().parents[2]
 
 
 def place(module: str, name: str) -> str:
     """Return ``path#L1-L9`` of a name in a module; "" where Python itself defines it."""
-    home: Any = importlib.import_module(module)
+    package, _, part = module.partition(".")
+    brought = part in EXTENSIONS  # no module has this name
+    home: Any = getattr(tp, part) if brought else importlib.import_module(module)
     *outer, last = name.split(".")
     for part in outer:
         home = getattr(home, part)
@@ -30,8 +35,8 @@ def place(module: str, name: str) -> str:
     elif isinstance(value, functools.cached_property):
         value = value.func
     value = inspect.unwrap(getattr(value, "__func__", value))
-    package = module.partition(".")[0]
-    ours = getattr(value, "__module__", "").partition(".")[0] == package
+    owner = getattr(value, "__module__", "").partition(".")[0]
+    ours = owner == package or owner.startswith(f"{package}_")  # an extension brings it
     if ours and (inspect.isfunction(value) or inspect.isclass(value)):
         lines, first = inspect.getsourcelines(value)
         return _place(inspect.getsourcefile(value), first, first + len(lines) - 1)
