@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.rules import RuleTable
-from tensorplug.ops import elementwise
 from tensorplug.ops.casting import astype
 from tensorplug.ops.choosing import where
 from tensorplug.ops.elementwise import abs as abs_
@@ -159,7 +158,7 @@ def _gamma_density(a: Tensor, x: Tensor) -> Tensor:
     """Return ``x**(a - 1) * exp(-x) / gamma(a)``: at 0 it is infinite, 1 or 0."""
     inside = x > 0.0
     at = where(inside, x, 1.0)
-    density: Tensor = exp(incomplete_gamma_formulas.log_density(elementwise, a, at)) * (a / at)
+    density: Tensor = exp(incomplete_gamma_formulas.log_density(FUNCTIONS, a, at)) * (a / at)
     edge = where(a < 1.0, inf, where(a == 1.0, 1.0, at * 0.0))
     return where(inside, density, edge)
 
