@@ -15,6 +15,7 @@ from tensorplug.ops.elementwise import log
 from tensorplug.ops.kinds import compute
 from tensorplug.ops.powers import log1p
 from tensorplug.ops.special.normal_formulas import exp_minus_half_square
+from tensorplug.ops.special.tensor_functions import FUNCTIONS
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
@@ -163,9 +164,7 @@ def _ndtr(x: Tensor) -> Tensor:
     middle = elementwise.abs(x) < 1.0
     near = 0.5 * erfc(where(middle, x, 0.0) * -_ROOT_HALF)  # |x| has no slope at 0
     far = where(middle, 1.0, x)
-    below = (
-        0.5 * exp_minus_half_square(elementwise, far) * erfcx(elementwise.abs(far) * _ROOT_HALF)
-    )
+    below = 0.5 * exp_minus_half_square(FUNCTIONS, far) * erfcx(elementwise.abs(far) * _ROOT_HALF)
     return where(middle, near, where(x < 0.0, below, 1.0 - below))
 
 
