@@ -49,7 +49,7 @@ FOR ?=
 PLATFORM ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo install test test-all lint types layers conformance certify drivers support packaging compare docs site release clients projects models browser bench gpu wheels clean
+.PHONY: help demo install test test-all lint types layers conformance certify drivers support packaging compare stubs docs site release clients projects models browser bench gpu wheels clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -62,18 +62,17 @@ demo: $(FOR_DEMO) ## train on handwritten digits, on each backend but the exampl
 
 install: $(FOR_WORK) ## install everything, editable, with the tools, into .venv
 
-test: $(FOR_WORK) ## run the tests of all distributions that are not slow
+test: $(FOR_WORK) stubs ## run the tests of all distributions that are not slow
 	$(BIN)/python -m pytest --numprocesses auto -m "not packaging and not slow"
 
-test-all: $(FOR_WORK) ## run the slow tests too
+test-all: $(FOR_WORK) stubs ## run the slow tests too
 	$(BIN)/python -m pytest --numprocesses auto --durations=25 -m "not packaging"
 
 lint: $(FOR_WORK) ## check style and format
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: $(FOR_WORK) ## check types
-	$(BIN)/python -m tensorplug.testing.stubs
+types: $(FOR_WORK) stubs ## check types
 	$(BIN)/mypy
 
 layers: $(FOR_WORK) ## check which module imports which, and the sizes of folders and modules
@@ -111,9 +110,11 @@ compare: $(FOR_WORK) ## install PyTorch, JAX and onnxruntime, and run the tests 
 	  tests/cpu/test_dlpack.py tests/opencl/memory/test_interchange.py \
 	  extensions/onnx/tests/test_networks.py extensions/onnx/tests/test_comparing.py
 
-docs: $(FOR_WORK) ## write the generated pages and stubs again
-	$(BIN)/python docs/site/generated_pages.py
+stubs: $(FOR_WORK) ## write the stubs for type checkers, which are not in git
 	$(BIN)/python -m tensorplug.testing.stubs
+
+docs: $(FOR_WORK) stubs ## write the generated pages and stubs again
+	$(BIN)/python docs/site/generated_pages.py
 	$(BIN)/python docs/site/architecture.py
 
 site: $(FOR_SITE) ## build the documentation site into out/site; needs no backend but cpu
