@@ -192,7 +192,15 @@ def interpret(
 ) -> Any:
     """Run `script` after the prelude; return what it passed to `report(...)`."""
     finished = subprocess.run(
-        [python, "-W", "error", "-c", PRELUDE + textwrap.dedent(script)],
+        [
+            python,
+            "-W",
+            "error",
+            "-W",
+            "ignore:tensorplug.plugin:DeprecationWarning",
+            "-c",
+            PRELUDE + textwrap.dedent(script),
+        ],
         env=environment,
         cwd=cwd,
         capture_output=True,
