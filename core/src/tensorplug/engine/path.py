@@ -156,10 +156,10 @@ class Path:
         if context.watched:
             proceed = partial(record, proceed)
         proceed = partial(self.handlers.calls, proceed)
-        proceed = partial(self._plan, proceed)
-        if context.autocast is not None:
-            proceed = partial(self._cast_automatically, proceed)
-        return proceed(Call(self, context, device, spec, tensors, attributes, observers))
+        call = Call(self, context, device, spec, tensors, attributes, observers)
+        if context.autocast is None:
+            return self._plan(proceed, call)
+        return self._cast_automatically(partial(self._plan, proceed), call)
 
     def _descend_there(
         self,
