@@ -298,8 +298,8 @@ def test_projects_are_built_installed_tested_and_certified(environment, wheels, 
         check=True,
         timeout=600,
     )
-    names = ("tensorplug-cpu", "tensorplug-conformance", "tensorplug-train")
-    needed = [*(wheels[name] for name in names), *built.glob("*.whl")]
+    others = ("tensorplug-cpu", "tensorplug-conformance", "tensorplug-train")
+    needed = [*(wheels[name] for name in others), *built.glob("*.whl")]
     environment.pip("install", "pytest", *map(str, needed))
     for name in names:
         environment.module(tmp_path / f"tensorplug-{name}", "pytest", "-q")
