@@ -32,6 +32,7 @@ PURPOSE: Final = {
     "ops": "public functions, kernel specs",
     "dispatch": "finds the plan of a call",
     "contract": "what a spec, a backend is",
+    "system": "caches, processes",
     "errors": "every exception",
 }
 """What a layer does, by one of its folders. Layers without an entry share a row."""

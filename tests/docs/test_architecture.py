@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -50,6 +51,17 @@ def test_picture_shows_the_layers_of_pyproject():
 
 def test_purposes_are_those_of_layers():
     assert set(PURPOSE) <= {folder for layer in layers() for folder in layer}
+
+
+def test_design_names_the_folders_in_the_order_of_the_layers():
+    table = (PICTURE.parents[1] / "design.md").read_text("utf-8").partition("| folder | holds |")[2]
+    named = re.findall(r"`(\w+)/`", "".join(re.findall(r"^\|([^|]*)\|", table, re.MULTILINE)))
+    package = Path(tp.__file__).parent
+    places = {folder: at for at, layer in enumerate(layers()) for folder in layer}
+    folders = {folder for folder in places if (package / folder).is_dir()}
+    assert set(named) == folders
+    heights = [places[folder] for folder in named if folder not in {"array_api", "testing"}]
+    assert heights == sorted(heights)
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.call)
