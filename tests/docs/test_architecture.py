@@ -54,7 +54,9 @@ def test_purposes_are_those_of_layers():
 
 
 def test_design_names_the_folders_in_the_order_of_the_layers():
-    table = (PICTURE.parents[1] / "design.md").read_text("utf-8").partition("| folder | holds |")[2]
+    table = (
+        (PICTURE.parents[1] / "design.md").read_text("utf-8").partition("| folder | holds |")[2]
+    )
     named = re.findall(r"`(\w+)/`", "".join(re.findall(r"^\|([^|]*)\|", table, re.MULTILINE)))
     package = Path(tp.__file__).parent
     places = {folder: at for at, layer in enumerate(layers()) for folder in layer}

@@ -44,7 +44,7 @@ def highest(dtype: DType) -> Scalar:
 
 
 def in_range(numbers: Tensor, size: int) -> Tensor:
-    """Return whether integers lie in [0, size)."""
+    """Return whether each of ``numbers``, a tensor of integers, lies in [0, size): a bool each."""
     within = numbers >= 0
     if size <= numbers.dtype.max:  # otherwise all numbers are below it
         within = logical_and(within, numbers < size)

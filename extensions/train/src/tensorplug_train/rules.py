@@ -60,7 +60,8 @@ def momentum(
     With ``nesterov``, it is ``w -= lr * (g + momentum * v)``. v is the slot ``"velocity"``.
     (Sutskever et al., "On the importance of initialization and momentum in deep learning", 2013.)
 
-    ``learning_rate``: a number, a tensor of rank 0, or a schedule, as for ``sgd``.
+    ``learning_rate`` (a number, a tensor of rank 0, or a schedule) and ``weight_decay``: as for
+    ``sgd``.
 
     Examples:
         >>> optimizer, w = tp.train.momentum(0.1), tp.asarray(1.0)
@@ -99,7 +100,8 @@ def adagrad(
     s, the slot ``"squares"``, starts from ``initial_accumulator_value``. (Duchi, Hazan and Singer,
     "Adaptive subgradient methods for online learning and stochastic optimization", 2011.)
 
-    ``learning_rate``: a number, a tensor of rank 0, or a schedule, as for ``sgd``.
+    ``learning_rate`` (a number, a tensor of rank 0, or a schedule) and ``weight_decay``: as for
+    ``sgd``.
 
     Examples:
         >>> optimizer, w = tp.train.adagrad(0.1), tp.asarray(1.0)
@@ -172,7 +174,8 @@ def adam(
     slots ``"means"`` and ``"squares"``. (Kingma and Ba, "Adam: a method for stochastic
     optimization", 2015.)
 
-    ``learning_rate``: a number, a tensor of rank 0, or a schedule, as for ``sgd``.
+    ``learning_rate`` (a number, a tensor of rank 0, or a schedule) and ``weight_decay``: as for
+    ``sgd``.
 
     Examples:
         >>> optimizer, w = tp.train.adam(0.1), tp.asarray(1.0)
@@ -200,7 +203,8 @@ def adamw(
     Gradients, and so their means, know nothing of the decay. Defaults are PyTorch's. (Loshchilov
     and Hutter, "Decoupled weight decay regularization", 2019.)
 
-    ``learning_rate``: a number, a tensor of rank 0, or a schedule, as for ``sgd``.
+    ``beta1``, ``beta2``, ``epsilon``: as for ``adam``. ``learning_rate``: a number, a tensor of
+    rank 0, or a schedule, as for ``sgd``.
 
     Examples:
         >>> optimizer, w = tp.train.adamw(0.1, weight_decay=0.5), tp.asarray(1.0)
@@ -256,7 +260,8 @@ def adamax(
     ``w -= lr / (1 + decay * (t - 1)) / (1 - beta1**t) * m / (n + epsilon)``. m and n are the
     slots ``"means"`` and ``"norms"``. (Kingma and Ba 2015, section 7.)
 
-    ``learning_rate``: a number, a tensor of rank 0, or a schedule, as for ``sgd``.
+    ``learning_rate`` (a number, a tensor of rank 0, or a schedule) and ``weight_decay``: as for
+    ``sgd``.
 
     Examples:
         >>> optimizer, w = tp.train.adamax(0.1), tp.asarray(1.0)
@@ -303,7 +308,8 @@ def rmsprop(
     for machine learning", 2012; Graves, "Generating sequences with recurrent neural networks",
     2013.)
 
-    ``learning_rate``: a number, a tensor of rank 0, or a schedule, as for ``sgd``.
+    ``learning_rate`` (a number, a tensor of rank 0, or a schedule) and ``weight_decay``: as for
+    ``sgd``.
 
     Examples:
         >>> optimizer, w = tp.train.rmsprop(0.1), tp.asarray(1.0)

@@ -35,7 +35,11 @@ Pair = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Taps:
-    """The two old pixels of an axis around each new pixel, and its distance to the lower one."""
+    """The two old pixels of an axis around each new pixel, and its distance to the lower one.
+
+    ``lower``, ``upper``: the old pixels, int32[n]. ``fraction``: the distance in pixels,
+    float64[n], in [0, 1).
+    """
 
     lower: NDArray[np.int32]
     upper: NDArray[np.int32]

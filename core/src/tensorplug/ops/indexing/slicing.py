@@ -85,7 +85,8 @@ SPLIT_V = KernelSpec(
 class Selection:
     """The elements that a strided slice selects: ``start + i * step`` for i < ``count``, by axis.
 
-    ``shape`` is the shape of the result, without the shrunk axes and with the new ones.
+    ``starts``, ``steps`` and ``counts`` have a number for each axis of the input. ``shape`` is the
+    shape of the result, without the shrunk axes and with the new ones.
     """
 
     starts: tuple[int, ...]

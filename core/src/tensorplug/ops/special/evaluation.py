@@ -66,7 +66,7 @@ def column(xp: Any, numbers: Any, like: Any) -> Any:
 
 
 def polynomial(coefficients: Coefficients, x: Any) -> Any:
-    """Evaluate a polynomial by Horner's scheme."""
+    """Return ``coefficients[0] + coefficients[1] * x + ...``, by Horner's scheme."""
     *rest, highest = coefficients
     result: Any = highest
     for coefficient in reversed(rest):

@@ -113,14 +113,16 @@ def windows_of(x: Shape, filter: Shape, attributes: Attributes) -> Windows:
 
 
 class Family(NamedTuple):
-    """The specs of a convolution's three kernels."""
+    """The specs of a convolution's three kernels.
+
+    ``forward``, and its gradients: ``backprop_input``, ``backprop_filter``. ``output_shape`` takes
+    the shapes of x and of the filter, and the attributes.
+    """
 
     forward: KernelSpec
     backprop_input: KernelSpec
     backprop_filter: KernelSpec
-    output_shape: Callable[
-        [Shape, Shape, Attributes], Shape
-    ]  # takes the shapes of x and of the filter
+    output_shape: Callable[[Shape, Shape, Attributes], Shape]
 
 
 def family(
