@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from tensorplug.engine.settings import Fallback
 
 Proceed: TypeAlias = "Callable[[Call], list[Tensor]]"
-Handler: TypeAlias = "Callable[[Proceed, Call], list[Tensor]]"
 
 
 class Call:

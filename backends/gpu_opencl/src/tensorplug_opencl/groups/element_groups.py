@@ -112,7 +112,7 @@ def strides_of(group: Group, spans: Span) -> layouts.Strides:
 
 def choose_width(roots: Sequence[Expression], runtime: Runtime) -> int:
     """Return how many elements of the longest dtype a vector holds."""
-    dtypes = {each.dtype for each in expressions.linearize(list(roots))}
+    dtypes = {node.dtype for node in expressions.linearize(list(roots))}
     return vectors.choose_lanes(runtime, *(ctypes.computed(dtype) for dtype in dtypes))
 
 

@@ -193,24 +193,24 @@ class Body:
     def _walk(self, step: Pass) -> Iterator[str]:
         states = [Folded(fold, self._lanes) for fold in step.folds]
         self._numbers |= {
-            fold.number: each.result for fold, each in zip(step.folds, states, strict=True)
+            fold.number: state.result for fold, state in zip(step.folds, states, strict=True)
         }
-        for each in states:
-            yield self._declare(each.result)
+        for state in states:
+            yield self._declare(state.result)
             if self._form.kind == "group":
-                yield f"  local {each.ctype} {each.name}_shared[{self._form.width}];"
+                yield f"  local {state.ctype} {state.name}_shared[{self._form.width}];"
         if self._columns:
             yield from self._walk_columns(step, states)
             return
         yield "  {"
-        yield from (f"  {each.declare()}" for each in states)
+        yield from (f"  {state.declare()}" for state in states)
         width = self._form.width
         if self._form.kind == "group":
             yield f"  for (index_t c = begin + lane; c < end; c += {width}) {{"
             yield from self._write_element(step, states, "c", whole=True)
             yield "  }"
-            for each in states:
-                yield from each.join_group(width)
+            for state in states:
+                yield from state.join_group(width)
         else:
             yield "  index_t c = begin;"
             if width > 1:
@@ -223,8 +223,8 @@ class Body:
                 yield "  const index_t rest = end - c;"
             yield from self._write_element(step, states, "c", whole=width == 1)
             yield "  }"
-            for each in states:
-                yield from each.join_lanes(width)
+            for state in states:
+                yield from state.join_lanes(width)
         yield "  }"
 
     def _unroll(self, step: Pass) -> int:
@@ -236,11 +236,11 @@ class Body:
 
     def _walk_columns(self, step: Pass, states: Sequence[Folded]) -> Iterator[str]:
         tile, width = self._form.tile, self._form.width
-        for each in states:
-            low = f", {each.name}_lows[{tile}]" * each.fold.compensated
-            yield f"  {each.ctype} {each.name}_all[{tile}]{low};"
+        for state in states:
+            low = f", {state.name}_lows[{tile}]" * state.fold.compensated
+            yield f"  {state.ctype} {state.name}_all[{tile}]{low};"
         yield f"  for (index_t t = 0; t < {tile}; t++) {{"
-        yield from (f"  {each.declare()} {each.keep()}" for each in states)
+        yield from (f"  {state.declare()} {state.keep()}" for state in states)
         # All rows of a tile take an element before any takes the next one: their elements are
         # neighbours in memory, and those along a row are not.
         yield "  }\n  { index_t at = begin;"
@@ -250,16 +250,16 @@ class Body:
             if width > 1:
                 yield f"  if (t * {width} >= across) break;"
                 yield f"  const index_t rest = across - t * {width};"
-            yield from (f"  {each.resume()}" for each in states)
+            yield from (f"  {state.resume()}" for state in states)
             if count > 1:
                 yield from self._write_elements(step, states, count)
             else:
                 yield from self._write_element(step, states, "at", whole=False)
-            yield from (f"  {each.keep()}" for each in states)
+            yield from (f"  {state.keep()}" for state in states)
             yield "  } }"
         yield f"  }}\n  for (index_t t = 0; t < {tile}; t++) {{"
-        for each in states:
-            yield f"  {each.resume()} {each.result.name}[t] = {each.fold.close(each.name)};"
+        for state in states:
+            yield f"  {state.resume()} {state.result.name}[t] = {state.fold.close(state.name)};"
         yield "  }"
 
     def _write_elements(self, step: Pass, states: Sequence[Folded], count: int) -> Iterator[str]:

@@ -94,7 +94,7 @@ class Converter:
         near = self.convert("fptrunc", x, dt.float64, dt.float32)
         back = self.convert("fpext", near, dt.float32, dt.float64)
         inexact = self.two("fcmp one", dt.float64, back, x)
-        size, exact = (self.intrinsic("llvm.fabs", dt.float64, [each]) for each in (back, x))
+        size, exact = (self.intrinsic("llvm.fabs", dt.float64, [number]) for number in (back, x))
         above = self.two("fcmp ogt", dt.float64, size, exact)
         bits = self.convert("bitcast", near, dt.float32, dt.uint32)
         step = self.convert("zext", above, dt.bool_, dt.uint32)

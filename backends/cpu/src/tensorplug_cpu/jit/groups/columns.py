@@ -93,13 +93,13 @@ class _Columns:
     def _varies(self, node: Expression) -> tuple[bool, bool]:
         """Return whether an operation varies along the rows, and inside of one."""
         varying = self._varying
-        for each in expressions.order([node], lambda node: id(node) in varying):
-            if each.op == "parameter":
-                operand = self._form.inputs[number_of(each)]
-                varying[id(each)] = operand.rows, operand.inner
+        for part in expressions.order([node], lambda node: id(node) in varying):
+            if part.op == "parameter":
+                operand = self._form.inputs[number_of(part)]
+                varying[id(part)] = operand.rows, operand.inner
             else:
-                below = [varying[id(operand)] for operand in each.operands]
-                varying[id(each)] = (
+                below = [varying[id(operand)] for operand in part.operands]
+                varying[id(part)] = (
                     any(rows for rows, _ in below),
                     any(inner for _, inner in below),
                 )

@@ -121,12 +121,12 @@ class _Rows:
 
     def _varies(self, node: Expression) -> bool:
         varying = self._varying
-        for each in expressions.order([node], lambda node: id(node) in varying):
-            if each.op == "parameter":
-                number, inputs = number_of(each), self._form.inputs
-                varying[id(each)] = number < len(inputs) and inputs[number].inner
+        for part in expressions.order([node], lambda node: id(node) in varying):
+            if part.op == "parameter":
+                number, inputs = number_of(part), self._form.inputs
+                varying[id(part)] = number < len(inputs) and inputs[number].inner
             else:
-                varying[id(each)] = any(varying[id(operand)] for operand in each.operands)
+                varying[id(part)] = any(varying[id(operand)] for operand in part.operands)
         return varying[id(node)]
 
     def _choose_kept(self) -> list[_Kept]:
