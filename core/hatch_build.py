@@ -42,7 +42,8 @@ def _write_stubs(source: Path, extensions: Path) -> None:
     if not extensions.is_dir() and (source / "tensorplug" / "__init__.pyi").is_file():
         return
     sources = [str(source), *map(str, sorted(extensions.glob("*/src")))]
-    path = os.pathsep.join([*sources, *filter(None, [os.environ.get("PYTHONPATH")])])
-    environment = {**os.environ, "PYTHONPATH": path, "TENSORPLUG_AUTOLOAD": "0"}
-    command = [sys.executable, "-m", "tensorplug.testing.stubs"]
-    subprocess.run(command, env=environment, check=True)  # noqa: S603  # this Python
+    # Not by PYTHONPATH: an isolated build drops from it what is an editable install already.
+    script = f"import sys; sys.path[:0] = {sources!r}; from tensorplug.testing import stubs; "
+    script += f"from pathlib import Path; stubs.write(Path({str(source / 'tensorplug')!r}))"
+    environment = {**os.environ, "TENSORPLUG_AUTOLOAD": "0"}
+    subprocess.run([sys.executable, "-c", script], env=environment, check=True)  # noqa: S603
