@@ -107,7 +107,7 @@ compare: $(FOR_WORK) ## install PyTorch, JAX and onnxruntime, and run the tests 
 	$(PIP) install --group compare
 	$(BIN)/python -m pytest tests/core/contract/test_bfloat16.py tests/core/contract/test_storage_interchange.py \
 	  tests/core/tensors/test_storage.py \
-	  tests/cpu/test_dlpack.py tests/opencl/memory/test_interchange.py \
+	  tests/cpu/memory/test_dlpack.py tests/opencl/memory/test_interchange.py \
 	  extensions/onnx/tests/test_networks.py extensions/onnx/tests/test_comparing.py
 
 stubs: $(FOR_WORK) ## write the stubs for type checkers, which are not in git
