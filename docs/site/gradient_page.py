@@ -99,7 +99,9 @@ def _rule(entry: GradientEntry) -> str:
     if entry.rule is None:
         return f"none: {entry.reason}"
     module = entry.rule.__module__
-    name = f"{module.rpartition('.')[2]}.{entry.rule.__name__}"
+    family = module.rpartition(".")[2]
+    name = entry.rule.__name__
+    name = f"a formula of {family}" if name == "<lambda>" else f"{family}.{name}"
     link = f"[{name}](../core/src/{module.replace('.', '/')}.py)"
     return f"{link}, of complex numbers only" if not entry.rule_for(dt.float64) else link
 

@@ -8,7 +8,7 @@ import pytest
 
 from tensorplug.contract import attributes
 from tensorplug.contract import dtypes as dt
-from tensorplug.contract.rules import GradientTable
+from tensorplug.contract.rules import GradientTable, RuleTable
 from tensorplug.contract.spec import KernelSpec
 from tensorplug.contract.tables import DecompositionTable, KernelTable
 from tensorplug.errors import RegistrationError
@@ -83,6 +83,18 @@ def test_joint_gradients():
         one.wrt(BINARY, "b")(rule_again)
 
 
+def test_formulas():
+    table = RuleTable()
+    table.formulas(BINARY, b=lambda dy, a: dy * a, a=lambda dy, axis, b_type: dy)  # noqa: ARG005
+    assert [(entry.wrt, entry.asks) for entry in table] == [
+        ("b", ("dy", "a")),
+        ("a", ("dy", "axis", "b_type")),
+    ]
+    assert [entry.rule(3, 2) for entry in table if entry.wrt == "b"] == [6]
+    with pytest.raises(RegistrationError, match=r"twice: .*<lambda> in line \d+ and .*rule_again"):
+        table.vjp(BINARY, "a")(rule_again)
+
+
 def test_decompositions():
     table = DecompositionTable()
     assert table.of(BINARY)(kernel_again) is kernel_again
@@ -103,6 +115,14 @@ WRONG = [  # what fills the table, parts of the message
     (
         lambda: GradientTable().wrt(BINARY, "c")(rule),
         ["gradient of 'Binary' with respect to 'c': 'c' is not an input; inputs are a, b"],
+    ),
+    (
+        lambda: RuleTable().formulas(BINARY, a=lambda dy: dy, c=lambda dy: dy),
+        ["gradient of 'Binary' with respect to 'c': 'c' is not an input; inputs are a, b"],
+    ),
+    (
+        lambda: RuleTable().formulas(BINARY, a=lambda dy, x: dy * x),
+        ["with respect to 'a': ", "<lambda> in line ", "unknown parameters x;"],
     ),
     (
         lambda: GradientTable().stop(BINARY, "c"),

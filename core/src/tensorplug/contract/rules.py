@@ -31,11 +31,35 @@ Rule: TypeAlias = GradientEntry | TangentEntry | BatchingEntry
 class RuleTable(Table[Rule]):
     """Rules of kernels: gradients and tangents by input, batching rules by kernel.
 
+    ``formulas`` enters gradients that are one expression, and ``vjp`` decorates the others. All
+    methods that decorate take a lambda as well: ``rules.batch(NEG)(lambda x: -x)``.
+
     Only gradients are needed, or a ``stop``. Without a tangent rule, forward mode transposes the
     gradient rule, which is right and slower. Without a batching rule, ``vmap`` batches the calls
     of a kernel's decomposition; without one of these either, it calls the kernel once per
     example. What the structure of a kernel says needs no rule: see ``KernelSpec``.
     """
+
+    def formulas(
+        self, spec: KernelSpec, /, *, override: bool = False, **of_inputs: Callable[..., Any]
+    ) -> None:
+        """Enter gradient rules that are one expression each, by the name of the input.
+
+        It is the short form of ``vjp``: the parameters name what a formula needs, and only the
+        formulas of inputs whose gradients are asked for are computed::
+
+            rules.formulas(SIN, x=lambda dy, x: dy * cos(x))
+            rules.formulas(MULTIPLY, a=lambda dy, b: dy * b, b=lambda dy, a: dy * a)
+
+        A name that is not an input's, or a parameter that a rule may not have, raises
+        ``RegistrationError``.
+        """
+        self._enter(
+            [
+                gradient_entry(spec, name, formula, override=override)
+                for name, formula in of_inputs.items()
+            ]
+        )
 
     def vjp(
         self,
@@ -64,8 +88,8 @@ class RuleTable(Table[Rule]):
             @rules.vjp(DIVIDE)
             def divide(wanted, dy, a, b):
                 of_a = dy / b
-                found = {"a": of_a, "b": -of_a * a / b}
-                return {name: found[name] for name in wanted}
+                slopes = {"a": of_a, "b": -of_a * a / b}
+                return {name: slopes[name] for name in wanted}
 
         The tape calls it once for all inputs on the way. Another plugin, or the user, may still
         replace the rule of a single input.

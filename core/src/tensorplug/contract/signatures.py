@@ -20,8 +20,13 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 
 
 def location(function: Callable[..., Any]) -> str:
-    """Return the qualified name of a function, ``module.qualified_name``, for messages."""
+    """Return the qualified name of a function, ``module.qualified_name``, for messages.
+
+    A lambda is told from the others of its module by its line.
+    """
     name = getattr(function, "__qualname__", None) or repr(function)
+    if name.endswith("<lambda>"):
+        name += f" in line {function.__code__.co_firstlineno}"
     return f"{getattr(function, '__module__', '?')}.{name}"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from tensorplug.contract.rules import RuleTable
 from tensorplug.mapping.derived import align
@@ -33,9 +33,7 @@ def repeat(dy: Tensor, x_type: TensorType, repeats: int, axis: int) -> Tensor:
     return sum_(reshape(dy, (*before, size, repeats, *after)), axis=axis + 1)
 
 
-@rules.vjp(ops.REVERSE, "x")
-def reverse(dy: Tensor, dims: tuple[int, ...]) -> Tensor:
-    return ops.flip(dy, axis=dims)
+rules.formulas(ops.REVERSE, x=lambda dy, dims: ops.flip(dy, axis=dims))
 
 
 @rules.vjp(ops.MIRROR_PAD, "x")
@@ -73,8 +71,6 @@ def tile_batch(x: Tensor, *, reps: tuple[int, ...]) -> Tensor:
     return ops.tile(x, (1, *[1] * (x.ndim - 1 - len(reps)), *reps))
 
 
-@rules.batch(ops.MIRROR_PAD)
-def mirror_pad_batch(
-    x: Tensor, *, paddings: tuple[tuple[int, int], ...], mode: Literal["reflect", "symmetric"]
-) -> Tensor:
-    return ops.mirror_pad(x, ((0, 0), *paddings), mode)
+rules.batch(ops.MIRROR_PAD)(
+    lambda x, *, paddings, mode: ops.mirror_pad(x, ((0, 0), *paddings), mode)
+)

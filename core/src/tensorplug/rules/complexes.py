@@ -22,19 +22,13 @@ if TYPE_CHECKING:
 rules: RuleTable = RuleTable()
 
 
-@rules.vjp(ops.COMPLEX, "real")
-def complex_wrt_real(dy: Tensor, real_type: TensorType) -> Tensor:
-    return astype(ops.real(dy), real_type.dtype, copy=False)  # the parts of a float16 are float32
-
-
-@rules.vjp(ops.COMPLEX, "imag")
-def complex_wrt_imag(dy: Tensor, imag_type: TensorType) -> Tensor:
-    return astype(-ops.imag(dy), imag_type.dtype, copy=False)
-
-
-@rules.vjp(ops.REAL, "input")
-def real(dy: Tensor, input_type: TensorType) -> Tensor:
-    return astype(dy, input_type.dtype)
+rules.formulas(
+    ops.COMPLEX,
+    # the parts of a float16 are float32
+    real=lambda dy, real_type: astype(ops.real(dy), real_type.dtype, copy=False),
+    imag=lambda dy, imag_type: astype(-ops.imag(dy), imag_type.dtype, copy=False),
+)
+rules.formulas(ops.REAL, input=lambda dy, input_type: astype(dy, input_type.dtype))
 
 
 @rules.vjp(ops.IMAG, "input")
@@ -44,11 +38,6 @@ def imag(dy: Tensor, input_type: TensorType) -> Tensor:
     return ops.complex(0.0, -dy)
 
 
-@rules.vjp(ops.COMPLEX_ABS, "x")
-def complex_abs(dy: Tensor, x: Tensor, out: Tensor) -> Tensor:
-    return dy * div_no_nan(ops.conj(x), out)  # 0 at 0, as for Abs
-
-
-@rules.vjp(ops.CONJ, "x")
-def conj(dy: Tensor) -> Tensor:
-    return ops.conj(dy)
+# 0 at 0, as for Abs
+rules.formulas(ops.COMPLEX_ABS, x=lambda dy, x, out: dy * div_no_nan(ops.conj(x), out))
+rules.formulas(ops.CONJ, x=lambda dy: ops.conj(dy))

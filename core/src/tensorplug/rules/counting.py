@@ -35,9 +35,7 @@ def _take_at(dy: Tensor, numbers: Tensor, batch_dims: int = 0) -> Tensor:
     return where(reshape(inside, (*numbers.shape, *(1,) * len(tail))), picked, zero)
 
 
-@rules.vjp(ops.UNSORTED_SEGMENT_SUM, "x")
-def unsorted_segment_sum(dy: Tensor, segment_ids: Tensor) -> Tensor:
-    return _take_at(dy, segment_ids)
+rules.formulas(ops.UNSORTED_SEGMENT_SUM, x=lambda dy, segment_ids: _take_at(dy, segment_ids))
 
 
 @rules.vjp(ops.BINCOUNT, "weights")

@@ -27,11 +27,8 @@ def diag(dy: Tensor, x_type: TensorType) -> Tensor:
     return reshape(slice_(rows, (0, 0), (n, 1)), x_type.shape)
 
 
-@rules.vjp(ops.MATRIX_BAND_PART, "input")
-def matrix_band_part(dy: Tensor, num_lower: Tensor, num_upper: Tensor) -> Tensor:
-    return ops.band_part(dy, num_lower, num_upper)
-
-
-@rules.vjp(ops.TRIANGLE, "x")
-def triangle(dy: Tensor, upper: bool, k: int) -> Tensor:  # noqa: FBT001  # named by the spec
-    return dispatch(ops.TRIANGLE, dy, upper=upper, k=k)
+rules.formulas(
+    ops.MATRIX_BAND_PART,
+    input=lambda dy, num_lower, num_upper: ops.band_part(dy, num_lower, num_upper),
+)
+rules.formulas(ops.TRIANGLE, x=lambda dy, upper, k: dispatch(ops.TRIANGLE, dy, upper=upper, k=k))

@@ -16,7 +16,6 @@ from tensorplug.ops import comparison as cmp
 from tensorplug.ops import elementwise as ops
 
 if TYPE_CHECKING:
-    from tensorplug.contract.spec import TensorType
     from tensorplug.dispatch.tensor import Tensor
 
 rules: RuleTable = RuleTable()
@@ -25,125 +24,31 @@ rules.stop(arithmetic.FLOOR_DIV, because="constant between jumps")
 rules.stop(choosing.SELECT, "condition", because="truth values")
 
 
-@rules.vjp(ops.NEG, "x")
-def neg(dy: Tensor) -> Tensor:
-    return -dy
-
-
-@rules.vjp(ops.ABS, "x")
-def abs_(dy: Tensor, x: Tensor) -> Tensor:
-    # At 0 the last branch gives 0. It is x * 0, not 0, so that NaN stays NaN.
-    return dy * choosing.where(x > 0, 1.0, choosing.where(x < 0, -1.0, x * 0.0))
-
-
-@rules.vjp(ops.EXP, "x")
-def exp(dy: Tensor, out: Tensor) -> Tensor:
-    return dy * out
-
-
-@rules.vjp(ops.LOG, "x")
-def log(dy: Tensor, x: Tensor) -> Tensor:
-    return dy / x
-
-
-@rules.vjp(ops.SQRT, "x")
-def sqrt_(dy: Tensor, out: Tensor) -> Tensor:
-    return dy * 0.5 / out
-
-
-@rules.vjp(ops.SIN, "x")
-def sin(dy: Tensor, x: Tensor) -> Tensor:
-    return dy * ops.cos(x)
-
-
-@rules.vjp(ops.COS, "x")
-def cos(dy: Tensor, x: Tensor) -> Tensor:
-    return -dy * ops.sin(x)
-
-
-@rules.vjp(ops.ATAN, "x")
-def atan(dy: Tensor, x: Tensor) -> Tensor:
-    return dy / (1.0 + x * x)
-
-
-@rules.vjp(ops.ERF, "x")
-def erf(dy: Tensor, x: Tensor) -> Tensor:
-    return dy * (2.0 / sqrt(pi)) * ops.exp(-x * x)
-
-
-@rules.vjp(ops.TANH, "x")
-def tanh(dy: Tensor, out: Tensor) -> Tensor:
-    return dy * (1.0 - out * out)
-
-
-@rules.vjp(ops.SQUARE, "x")
-def square(dy: Tensor, x: Tensor) -> Tensor:
-    return dy * 2.0 * x
-
-
-@rules.vjp(arithmetic.ADD, "a")
-def add_wrt_a(dy: Tensor) -> Tensor:
-    return dy
-
-
-@rules.vjp(arithmetic.ADD, "b")
-def add_wrt_b(dy: Tensor) -> Tensor:
-    return dy
-
-
-@rules.vjp(arithmetic.ADD_N, "xs")
-def add_n(dy: Tensor, xs_type: list[TensorType]) -> list[Tensor]:
-    return [dy for _ in xs_type]
-
-
-@rules.vjp(arithmetic.SUB, "a")
-def sub_wrt_a(dy: Tensor) -> Tensor:
-    return dy
-
-
-@rules.vjp(arithmetic.SUB, "b")
-def sub_wrt_b(dy: Tensor) -> Tensor:
-    return -dy
-
-
-@rules.vjp(arithmetic.MULTIPLY, "a")
-def multiply_wrt_a(dy: Tensor, b: Tensor) -> Tensor:
-    return dy * b
-
-
-@rules.vjp(arithmetic.MULTIPLY, "b")
-def multiply_wrt_b(dy: Tensor, a: Tensor) -> Tensor:
-    return dy * a
-
-
-@rules.vjp(arithmetic.REAL_DIV, "a")
-def real_div_wrt_a(dy: Tensor, b: Tensor) -> Tensor:
-    return dy / b
-
-
-@rules.vjp(arithmetic.REAL_DIV, "b")
-def real_div_wrt_b(dy: Tensor, b: Tensor, out: Tensor) -> Tensor:
-    return -dy * out / b
-
-
-@rules.vjp(arithmetic.DIV_NO_NAN, "a")
-def div_no_nan_wrt_a(dy: Tensor, b: Tensor) -> Tensor:
-    return arithmetic.div_no_nan(dy, b)
-
-
-@rules.vjp(arithmetic.DIV_NO_NAN, "b")
-def div_no_nan_wrt_b(dy: Tensor, b: Tensor, out: Tensor) -> Tensor:
-    return arithmetic.div_no_nan(-dy * out, b)
-
-
-@rules.vjp(arithmetic.MOD, "a")
-def mod_wrt_a(dy: Tensor) -> Tensor:
-    return dy
-
-
-@rules.vjp(arithmetic.MOD, "b")
-def mod_wrt_b(dy: Tensor, a: Tensor, b: Tensor) -> Tensor:
-    return -dy * (a // b)
+rules.formulas(ops.NEG, x=lambda dy: -dy)
+# At 0 the last branch gives 0. It is x * 0, not 0, so that NaN stays NaN.
+rules.formulas(
+    ops.ABS, x=lambda dy, x: dy * choosing.where(x > 0, 1.0, choosing.where(x < 0, -1.0, x * 0.0))
+)
+rules.formulas(ops.EXP, x=lambda dy, out: dy * out)
+rules.formulas(ops.LOG, x=lambda dy, x: dy / x)
+rules.formulas(ops.SQRT, x=lambda dy, out: dy * 0.5 / out)
+rules.formulas(ops.SIN, x=lambda dy, x: dy * ops.cos(x))
+rules.formulas(ops.COS, x=lambda dy, x: -dy * ops.sin(x))
+rules.formulas(ops.ATAN, x=lambda dy, x: dy / (1.0 + x * x))
+rules.formulas(ops.ERF, x=lambda dy, x: dy * (2.0 / sqrt(pi)) * ops.exp(-x * x))
+rules.formulas(ops.TANH, x=lambda dy, out: dy * (1.0 - out * out))
+rules.formulas(ops.SQUARE, x=lambda dy, x: dy * 2.0 * x)
+rules.formulas(arithmetic.ADD, a=lambda dy: dy, b=lambda dy: dy)
+rules.formulas(arithmetic.ADD_N, xs=lambda dy, xs_type: [dy for _ in xs_type])
+rules.formulas(arithmetic.SUB, a=lambda dy: dy, b=lambda dy: -dy)
+rules.formulas(arithmetic.MULTIPLY, a=lambda dy, b: dy * b, b=lambda dy, a: dy * a)
+rules.formulas(arithmetic.REAL_DIV, a=lambda dy, b: dy / b, b=lambda dy, b, out: -dy * out / b)
+rules.formulas(
+    arithmetic.DIV_NO_NAN,
+    a=lambda dy, b: arithmetic.div_no_nan(dy, b),
+    b=lambda dy, b, out: arithmetic.div_no_nan(-dy * out, b),
+)
+rules.formulas(arithmetic.MOD, a=lambda dy: dy, b=lambda dy, a, b: -dy * (a // b))
 
 
 @rules.vjp(arithmetic.POW, "a")
@@ -166,24 +71,16 @@ def pow_wrt_b(dy: Tensor, a: Tensor, out: Tensor) -> Tensor:
     return dy * out * choosing.where(a > 0, ops.log(choosing.where(a > 0, a, 1.0)), 0.0)
 
 
-@rules.vjp(arithmetic.MAXIMUM, "a")
-def maximum_wrt_a(dy: Tensor, a: Tensor, b: Tensor) -> Tensor:
-    return _share(dy, a > b, cmp.equal(a, b))
-
-
-@rules.vjp(arithmetic.MAXIMUM, "b")
-def maximum_wrt_b(dy: Tensor, a: Tensor, b: Tensor) -> Tensor:
-    return _share(dy, b > a, cmp.equal(a, b))
-
-
-@rules.vjp(arithmetic.MINIMUM, "a")
-def minimum_wrt_a(dy: Tensor, a: Tensor, b: Tensor) -> Tensor:
-    return _share(dy, a < b, cmp.equal(a, b))
-
-
-@rules.vjp(arithmetic.MINIMUM, "b")
-def minimum_wrt_b(dy: Tensor, a: Tensor, b: Tensor) -> Tensor:
-    return _share(dy, b < a, cmp.equal(a, b))
+rules.formulas(
+    arithmetic.MAXIMUM,
+    a=lambda dy, a, b: _share(dy, a > b, cmp.equal(a, b)),
+    b=lambda dy, a, b: _share(dy, b > a, cmp.equal(a, b)),
+)
+rules.formulas(
+    arithmetic.MINIMUM,
+    a=lambda dy, a, b: _share(dy, a < b, cmp.equal(a, b)),
+    b=lambda dy, a, b: _share(dy, b < a, cmp.equal(a, b)),
+)
 
 
 @rules.vjp(arithmetic.SQUARED_DIFFERENCE)
@@ -194,19 +91,12 @@ def squared_difference(
     return {name: slope if name == "a" else -slope for name in wanted}
 
 
-@rules.vjp(casting.CAST, "x")
-def cast(dy: Tensor, x_type: TensorType) -> Tensor:
-    return casting.astype(dy, x_type.dtype)
-
-
-@rules.vjp(choosing.SELECT, "t")
-def select_wrt_t(dy: Tensor, condition: Tensor) -> Tensor:
-    return choosing.where(condition, dy, 0.0)
-
-
-@rules.vjp(choosing.SELECT, "e")
-def select_wrt_e(dy: Tensor, condition: Tensor) -> Tensor:
-    return choosing.where(condition, 0.0, dy)
+rules.formulas(casting.CAST, x=lambda dy, x_type: casting.astype(dy, x_type.dtype))
+rules.formulas(
+    choosing.SELECT,
+    t=lambda dy, condition: choosing.where(condition, dy, 0.0),
+    e=lambda dy, condition: choosing.where(condition, 0.0, dy),
+)
 
 
 def _share(dy: Tensor, wins: Tensor, ties: Tensor) -> Tensor:

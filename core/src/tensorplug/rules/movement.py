@@ -12,36 +12,20 @@ from tensorplug.ops import movement as ops
 from tensorplug.ops.indexing.slicing import unstack
 
 if TYPE_CHECKING:
-    from tensorplug.contract.shapes import Shape
     from tensorplug.contract.spec import TensorType
     from tensorplug.dispatch.tensor import Tensor
 
 rules: RuleTable = RuleTable()
 
 
-@rules.vjp(ops.IDENTITY, "x")
-def identity(dy: Tensor) -> Tensor:
-    return dy
-
-
-@rules.vjp(ops.RESHAPE, "x")
-def reshape(dy: Tensor, x_type: TensorType) -> Tensor:
-    return ops.reshape(dy, x_type.shape)
-
-
-@rules.vjp(ops.EXPAND_DIMS, "input")
-def expand_dims(dy: Tensor, input_type: TensorType) -> Tensor:
-    return ops.reshape(dy, input_type.shape)
-
-
-@rules.vjp(ops.TRANSPOSE, "x")
-def transpose(dy: Tensor, perm: tuple[int, ...]) -> Tensor:
-    return ops.permute_dims(dy, [perm.index(axis) for axis in range(len(perm))])
-
-
-@rules.vjp(ops.BROADCAST_TO, "x")
-def broadcast_to(dy: Tensor) -> Tensor:
-    return dy
+rules.formulas(ops.IDENTITY, x=lambda dy: dy)
+rules.formulas(ops.RESHAPE, x=lambda dy, x_type: ops.reshape(dy, x_type.shape))
+rules.formulas(ops.EXPAND_DIMS, input=lambda dy, input_type: ops.reshape(dy, input_type.shape))
+rules.formulas(
+    ops.TRANSPOSE,
+    x=lambda dy, perm: ops.permute_dims(dy, [perm.index(axis) for axis in range(len(perm))]),
+)
+rules.formulas(ops.BROADCAST_TO, x=lambda dy: dy)
 
 
 @rules.vjp(extents.SLICE, "x")
@@ -68,29 +52,17 @@ def concat(dy: Tensor, xs_type: list[TensorType], axis: int) -> list[Tensor]:
     return parts
 
 
-@rules.vjp(joining.PACK, "xs")
-def pack(dy: Tensor, axis: int) -> list[Tensor]:
-    return list(unstack(dy, axis=axis))
-
-
-@rules.batch(ops.RESHAPE)
-def reshape_batch(x: Tensor, *, size: int, shape: Shape) -> Tensor:
-    return to_shape(x, (size, *shape))
-
-
-@rules.batch(ops.TRANSPOSE)
-def transpose_batch(x: Tensor, *, perm: tuple[int, ...]) -> Tensor:
-    return ops.permute_dims(x, (0, *(axis + 1 for axis in perm)))
-
-
-@rules.batch(ops.BROADCAST_TO)
-def broadcast_to_batch(x: Tensor, *, size: int, shape: Shape) -> Tensor:
-    return ops.broadcast_to(align(x, len(shape)), (size, *shape))
-
-
-@rules.batch(extents.SLICE)
-def slice__batch(x: Tensor, *, out: TensorType, size: int, begin: tuple[int, ...]) -> Tensor:
-    return extents.slice(x, (0, *begin), (size, *out.shape))
+rules.formulas(joining.PACK, xs=lambda dy, axis: list(unstack(dy, axis=axis)))
+rules.batch(ops.RESHAPE)(lambda x, *, size, shape: to_shape(x, (size, *shape)))
+rules.batch(ops.TRANSPOSE)(
+    lambda x, *, perm: ops.permute_dims(x, (0, *(axis + 1 for axis in perm)))
+)
+rules.batch(ops.BROADCAST_TO)(
+    lambda x, *, size, shape: ops.broadcast_to(align(x, len(shape)), (size, *shape))
+)
+rules.batch(extents.SLICE)(
+    lambda x, *, out, size, begin: extents.slice(x, (0, *begin), (size, *out.shape))
+)
 
 
 @rules.batch(extents.PAD_V2)

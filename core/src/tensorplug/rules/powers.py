@@ -19,54 +19,24 @@ if TYPE_CHECKING:
 rules: RuleTable = RuleTable()
 
 
-@rules.vjp(ops.EXPM1, "x")
-def expm1(dy: Tensor, x: Tensor) -> Tensor:
-    return dy * exp(x)
-
-
-@rules.vjp(ops.LOG1P, "x")
-def log1p(dy: Tensor, x: Tensor) -> Tensor:
-    return dy / (1.0 + x)
-
-
-@rules.vjp(ops.LOG2, "x")
-def log2(dy: Tensor, x: Tensor) -> Tensor:
-    return dy * (1 / log(2)) / x
-
-
-@rules.vjp(ops.LOG10, "x")
-def log10(dy: Tensor, x: Tensor) -> Tensor:
-    return dy * (1 / log(10)) / x  # 1 / x may overflow
-
-
-@rules.vjp(ops.RECIPROCAL, "x")
-def reciprocal(dy: Tensor, out: Tensor) -> Tensor:
-    return -dy * out * out
-
-
-@rules.vjp(ops.RSQRT, "x")
-def rsqrt(dy: Tensor, x: Tensor, out: Tensor) -> Tensor:
-    return dy * -0.5 * (out / x)
-
-
-@rules.vjp(ops.HYPOT, "a")
-def hypot_wrt_a(dy: Tensor, a: Tensor, out: Tensor) -> Tensor:
-    return dy * div_no_nan(a, out)  # 0 at the origin, as for Abs
-
-
-@rules.vjp(ops.HYPOT, "b")
-def hypot_wrt_b(dy: Tensor, b: Tensor, out: Tensor) -> Tensor:
-    return dy * div_no_nan(b, out)
-
-
-@rules.vjp(ops.LOG_ADD_EXP, "a")
-def log_add_exp_wrt_a(dy: Tensor, a: Tensor, b: Tensor) -> Tensor:
-    return dy * sigmoid(_subtract(a, b))
-
-
-@rules.vjp(ops.LOG_ADD_EXP, "b")
-def log_add_exp_wrt_b(dy: Tensor, a: Tensor, b: Tensor) -> Tensor:
-    return dy * sigmoid(_subtract(b, a))
+rules.formulas(ops.EXPM1, x=lambda dy, x: dy * exp(x))
+rules.formulas(ops.LOG1P, x=lambda dy, x: dy / (1.0 + x))
+rules.formulas(ops.LOG2, x=lambda dy, x: dy * (1 / log(2)) / x)
+# 1 / x may overflow
+rules.formulas(ops.LOG10, x=lambda dy, x: dy * (1 / log(10)) / x)
+rules.formulas(ops.RECIPROCAL, x=lambda dy, out: -dy * out * out)
+rules.formulas(ops.RSQRT, x=lambda dy, x, out: dy * -0.5 * (out / x))
+rules.formulas(
+    ops.HYPOT,
+    # 0 at the origin, as for Abs
+    a=lambda dy, a, out: dy * div_no_nan(a, out),
+    b=lambda dy, b, out: dy * div_no_nan(b, out),
+)
+rules.formulas(
+    ops.LOG_ADD_EXP,
+    a=lambda dy, a, b: dy * sigmoid(_subtract(a, b)),
+    b=lambda dy, a, b: dy * sigmoid(_subtract(b, a)),
+)
 
 
 def _subtract(a: Tensor, b: Tensor) -> Tensor:

@@ -58,9 +58,9 @@ def _straight_through(
     return astype(where(kept, dy, 0.0), x.dtype), astype(to_scale, scale.dtype)
 
 
-@rules.vjp(ops.DEQUANTIZE, "scale")
-def dequantize(dy: Tensor, x: Tensor, scale: Tensor, zero_point: Tensor | None) -> Tensor:
-    return _of_integers(dy, x, scale, zero_point)
+rules.formulas(
+    ops.DEQUANTIZE, scale=lambda dy, x, scale, zero_point: _of_integers(dy, x, scale, zero_point)
+)
 
 
 @rules.vjp(ops.FAKE_QUANTIZE, "x", "scale")

@@ -28,9 +28,10 @@ rules.stop(ops.ALL, because="truth values")
 Axes = tuple[int, ...]
 
 
-@rules.vjp(ops.SUM, "x")
-def sum_(dy: Tensor, x_type: TensorType, axis: Axes) -> Tensor:
-    return movement.broadcast_to(restore_axes(dy, x_type, axis), x_type.shape)
+rules.formulas(
+    ops.SUM,
+    x=lambda dy, x_type, axis: movement.broadcast_to(restore_axes(dy, x_type, axis), x_type.shape),
+)
 
 
 @rules.vjp(ops.MEAN, "x")
@@ -41,19 +42,13 @@ def mean(dy: Tensor, x_type: TensorType, axis: Axes) -> Tensor:
     return movement.broadcast_to(share, x_type.shape)
 
 
-@rules.vjp(ops.MAX, "x")
-def max_(dy: Tensor, x: Tensor, out: Tensor, reduction_indices: Axes) -> Tensor:
-    return _share(dy, x, out, reduction_indices)
-
-
-@rules.vjp(ops.MIN, "x")
-def min_(dy: Tensor, x: Tensor, out: Tensor, axis: Axes) -> Tensor:
-    return _share(dy, x, out, axis)
-
-
-@rules.vjp(ops.PROD, "x")
-def prod(dy: Tensor, x: Tensor, axis: Axes) -> Tensor:
-    return restore_axes(dy, x.type, axis) * multiply_others(x, axis)
+rules.formulas(
+    ops.MAX, x=lambda dy, x, out, reduction_indices: _share(dy, x, out, reduction_indices)
+)
+rules.formulas(ops.MIN, x=lambda dy, x, out, axis: _share(dy, x, out, axis))
+rules.formulas(
+    ops.PROD, x=lambda dy, x, axis: restore_axes(dy, x.type, axis) * multiply_others(x, axis)
+)
 
 
 def restore_axes(dy: Tensor, x: TensorType, axis: Axes) -> Tensor:
@@ -105,14 +100,10 @@ def multiply_others(x: Tensor, axis: Axes) -> Tensor:
     return movement.permute_dims(back, [order.index(index) for index in range(x.ndim)])
 
 
-@rules.jvp(ops.MAX, "x")
-def max__jvp(x_dot: Tensor, x: Tensor, out: Tensor, reduction_indices: Axes) -> Tensor:
-    return _average(x_dot, x, out, reduction_indices)
-
-
-@rules.jvp(ops.MIN, "x")
-def min__jvp(x_dot: Tensor, x: Tensor, out: Tensor, axis: Axes) -> Tensor:
-    return _average(x_dot, x, out, axis)
+rules.jvp(ops.MAX, "x")(
+    lambda x_dot, x, out, reduction_indices: _average(x_dot, x, out, reduction_indices)
+)
+rules.jvp(ops.MIN, "x")(lambda x_dot, x, out, axis: _average(x_dot, x, out, axis))
 
 
 def _average(x_dot: Tensor, x: Tensor, out: Tensor, axis: Axes) -> Tensor:

@@ -33,9 +33,10 @@ def sign(dy: Tensor, x: Tensor, out: Tensor) -> Tensor:
     return div_no_nan(across, x)
 
 
-@rules.jvp(ops.SIGN)  # not the gradient rule: the sign of complex numbers is not holomorphic
-def sign_jvp(x_dot: Tensor, x: Tensor, out: Tensor) -> Tensor | None:
-    return imag(div_no_nan(x_dot, x)) * out * 1j if x.dtype in dt.COMPLEX else None
+# not the gradient rule: the sign of complex numbers is not holomorphic
+rules.jvp(ops.SIGN)(
+    lambda x_dot, x, out: imag(div_no_nan(x_dot, x)) * out * 1j if x.dtype in dt.COMPLEX else None
+)
 
 
 @rules.vjp(clipping.CLIP_BY_VALUE, "x")
@@ -43,11 +44,7 @@ def clip_by_value(dy: Tensor, x: Tensor, clip_value_min: Scalar, clip_value_max:
     return where(logical_and(x >= clip_value_min, x <= clip_value_max), dy, 0.0)
 
 
-@rules.vjp(ops.COPY_SIGN, "a")
-def copysign(dy: Tensor, a: Tensor, b: Tensor) -> Tensor:
-    return where(equal(ops.signbit(a), ops.signbit(b)), dy, -dy)
-
-
-@rules.vjp(ops.NEXT_AFTER, "a")
-def nextafter(dy: Tensor) -> Tensor:
-    return dy
+rules.formulas(
+    ops.COPY_SIGN, a=lambda dy, a, b: where(equal(ops.signbit(a), ops.signbit(b)), dy, -dy)
+)
+rules.formulas(ops.NEXT_AFTER, a=lambda dy: dy)

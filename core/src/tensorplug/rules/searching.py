@@ -37,22 +37,18 @@ def _search(
     return to_shape(dispatch(spec, sequences, rows, **attributes), values.shape)
 
 
-@rules.batch(ops.SEARCH_SORTED)
-def search_sorted(
-    sorted_sequence: Tensor, values: Tensor, *, side: str, batched: frozenset[str], size: int
-) -> Tensor:
-    return _search(ops.SEARCH_SORTED, sorted_sequence, values, batched, size, side=side)
-
-
-@rules.batch(ops.LOWER_BOUND)
-def lower_bound(
-    sorted_sequence: Tensor, values: Tensor, *, batched: frozenset[str], size: int
-) -> Tensor:
-    return _search(ops.LOWER_BOUND, sorted_sequence, values, batched, size)
-
-
-@rules.batch(ops.UPPER_BOUND)
-def upper_bound(
-    sorted_sequence: Tensor, values: Tensor, *, batched: frozenset[str], size: int
-) -> Tensor:
-    return _search(ops.UPPER_BOUND, sorted_sequence, values, batched, size)
+rules.batch(ops.SEARCH_SORTED)(
+    lambda sorted_sequence, values, *, side, batched, size: _search(
+        ops.SEARCH_SORTED, sorted_sequence, values, batched, size, side=side
+    )
+)
+rules.batch(ops.LOWER_BOUND)(
+    lambda sorted_sequence, values, *, batched, size: _search(
+        ops.LOWER_BOUND, sorted_sequence, values, batched, size
+    )
+)
+rules.batch(ops.UPPER_BOUND)(
+    lambda sorted_sequence, values, *, batched, size: _search(
+        ops.UPPER_BOUND, sorted_sequence, values, batched, size
+    )
+)

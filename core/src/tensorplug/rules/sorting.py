@@ -15,7 +15,6 @@ from tensorplug.ops.ranges import arange
 
 if TYPE_CHECKING:
     from tensorplug.contract.shapes import Shape
-    from tensorplug.contract.spec import TensorType
     from tensorplug.dispatch.tensor import Tensor
 
 rules: RuleTable = RuleTable()
@@ -23,9 +22,10 @@ rules.stop(ops.ARG_SORT, because="gives indices")
 rules.stop(ops.ARG_PARTITION, because="gives indices")
 
 
-@rules.vjp(ops.TOP_K, "x")
-def top_k(dy_values: Tensor, indices: Tensor, x_type: TensorType, k: int) -> Tensor:
-    return _put_back(dy_values, indices, x_type.shape, k)
+rules.formulas(
+    ops.TOP_K,
+    x=lambda dy_values, indices, x_type, k: _put_back(dy_values, indices, x_type.shape, k),
+)
 
 
 @rules.vjp(ops.SORT, "x")
@@ -47,9 +47,7 @@ def _put_back(dy: Tensor, indices: Tensor, shape: Shape, k: int) -> Tensor:
     return reshape(flat, shape)
 
 
-@rules.jvp(ops.TOP_K, "x")
-def top_k_jvp(x_dot: Tensor, indices: Tensor) -> list[Tensor | None]:
-    return [take_along_axis(x_dot, indices, axis=-1), None]
+rules.jvp(ops.TOP_K, "x")(lambda x_dot, indices: [take_along_axis(x_dot, indices, axis=-1), None])
 
 
 @rules.jvp(ops.SORT, "x")

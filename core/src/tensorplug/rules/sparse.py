@@ -27,9 +27,10 @@ rules.stop(ops.SPARSE_SEGMENT_MEAN, "indices", "segment_ids", because="whole num
 rules.stop(ops.SPARSE_SEGMENT_SUM, "indices", "segment_ids", because="whole numbers")
 
 
-@rules.vjp(ops.SPARSE_FILL_EMPTY_ROWS, "values")
-def filled_values(dy_output_values: Tensor, reverse_index_map: Tensor) -> Tensor:
-    return gather(dy_output_values, reverse_index_map)
+rules.formulas(
+    ops.SPARSE_FILL_EMPTY_ROWS,
+    values=lambda dy_output_values, reverse_index_map: gather(dy_output_values, reverse_index_map),
+)
 
 
 @rules.vjp(ops.SPARSE_FILL_EMPTY_ROWS, "default_value")

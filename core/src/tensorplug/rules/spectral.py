@@ -24,14 +24,8 @@ if TYPE_CHECKING:
 rules: RuleTable = RuleTable()
 
 
-@rules.vjp(ops.FFT, "input")
-def fft(dy: Tensor) -> Tensor:
-    return ops.fft(dy)
-
-
-@rules.vjp(ops.IFFT, "input")
-def ifft(dy: Tensor) -> Tensor:
-    return ops.ifft(dy)
+rules.formulas(ops.FFT, input=lambda dy: ops.fft(dy))
+rules.formulas(ops.IFFT, input=lambda dy: ops.ifft(dy))
 
 
 @rules.vjp(ops.RFFT, "input")

@@ -24,19 +24,9 @@ def _one_minus_square(x: Tensor) -> Tensor:
     return where(abs_(x) < 0.5, 1.0 - x * x, (1.0 - x) * (1.0 + x))
 
 
-@rules.vjp(ops.ACOS, "x")
-def acos(dy: Tensor, x: Tensor) -> Tensor:
-    return -dy / sqrt(_one_minus_square(x))
-
-
-@rules.vjp(ops.ACOSH, "x")
-def acosh(dy: Tensor, x: Tensor) -> Tensor:
-    return dy / (sqrt(x - 1.0) * sqrt(x + 1.0))
-
-
-@rules.vjp(ops.ASIN, "x")
-def asin(dy: Tensor, x: Tensor) -> Tensor:
-    return dy / sqrt(_one_minus_square(x))
+rules.formulas(ops.ACOS, x=lambda dy, x: -dy / sqrt(_one_minus_square(x)))
+rules.formulas(ops.ACOSH, x=lambda dy, x: dy / (sqrt(x - 1.0) * sqrt(x + 1.0)))
+rules.formulas(ops.ASIN, x=lambda dy, x: dy / sqrt(_one_minus_square(x)))
 
 
 @rules.vjp(ops.ASINH, "x")
@@ -46,9 +36,7 @@ def asinh(dy: Tensor, x: Tensor) -> Tensor:
     return dy / hypot(x, 1.0)
 
 
-@rules.vjp(ops.ATANH, "x")
-def atanh(dy: Tensor, x: Tensor) -> Tensor:
-    return dy / _one_minus_square(x)
+rules.formulas(ops.ATANH, x=lambda dy, x: dy / _one_minus_square(x))
 
 
 @rules.vjp(ops.ATAN2)
@@ -62,16 +50,6 @@ def atan2(wanted: frozenset[str], dy: Tensor, a: Tensor, b: Tensor) -> dict[str,
     }
 
 
-@rules.vjp(ops.COSH, "x")
-def cosh(dy: Tensor, x: Tensor) -> Tensor:
-    return dy * ops.sinh(x)
-
-
-@rules.vjp(ops.SINH, "x")
-def sinh(dy: Tensor, x: Tensor) -> Tensor:
-    return dy * ops.cosh(x)
-
-
-@rules.vjp(ops.TAN, "x")
-def tan(dy: Tensor, out: Tensor) -> Tensor:
-    return dy * (1.0 + out * out)
+rules.formulas(ops.COSH, x=lambda dy, x: dy * ops.sinh(x))
+rules.formulas(ops.SINH, x=lambda dy, x: dy * ops.cosh(x))
+rules.formulas(ops.TAN, x=lambda dy, out: dy * (1.0 + out * out))

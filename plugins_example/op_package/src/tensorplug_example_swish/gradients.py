@@ -5,18 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import tensorplug as tp
-from tensorplug.plugin import GradientTable
+from tensorplug.plugin import RuleTable
 
 from tensorplug_example_swish.op import SWISH
 
 if TYPE_CHECKING:
     from tensorplug import Tensor
 
-gradients = GradientTable()
+rules = RuleTable()
 
 
-# REPLACE: a rule for each input.
-@gradients.wrt(SWISH, "x")
+# REPLACE: a rule for each input; one that is a single expression may stand in a line:
+# rules.formulas(SWISH, x=lambda dy, x: dy * x)
+@rules.vjp(SWISH, "x")
 def swish(dy: Tensor, x: Tensor, out: Tensor, beta: float) -> Tensor:
     """With s = sigmoid(beta x), the derivative is s + x beta s (1 - s), and x s is the output."""
     gate = tp.nn.sigmoid(x * beta)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.plugin import Backend, DecompositionTable, GradientTable, KernelTable, hookimpl
+from tensorplug.plugin import Backend, DecompositionTable, KernelTable, RuleTable, hookimpl
 
 from tensorplug_example_swish.decompositions import decompositions
-from tensorplug_example_swish.gradients import gradients
+from tensorplug_example_swish.gradients import rules
 from tensorplug_example_swish.op import swish
 
 if TYPE_CHECKING:
@@ -34,9 +34,9 @@ def tensorplug_kernels(backend: Backend) -> Iterable[KernelTable]:
 
 
 @hookimpl
-def tensorplug_gradients() -> Iterable[GradientTable]:
+def tensorplug_rules() -> Iterable[RuleTable]:
     """Return the gradient rule."""
-    return (gradients,)
+    return (rules,)
 
 
 @hookimpl

@@ -25,9 +25,7 @@ if TYPE_CHECKING:
 rules: RuleTable = RuleTable()
 
 
-@rules.vjp(ops.FLIP_LEFT_RIGHT, "image")
-def flip_left_right(dy: Tensor) -> Tensor:
-    return dispatch(ops.FLIP_LEFT_RIGHT, dy)
+rules.formulas(ops.FLIP_LEFT_RIGHT, image=lambda dy: dispatch(ops.FLIP_LEFT_RIGHT, dy))
 
 
 @rules.vjp(ops.ROTATE_WITH_OFFSET, "image")

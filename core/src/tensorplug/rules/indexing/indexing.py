@@ -60,9 +60,10 @@ def _swap(x: Tensor, shape: Shape) -> Tensor:
     return permute_dims(reshape(x, shape), (0, 2, 1, 3))
 
 
-@rules.vjp(ops.GATHER_ND, "params")
-def gather_nd(dy: Tensor, indices: Tensor, params_type: TensorType) -> Tensor:
-    return writing.scatter_nd(indices, dy, params_type.shape)
+rules.formulas(
+    ops.GATHER_ND,
+    params=lambda dy, indices, params_type: writing.scatter_nd(indices, dy, params_type.shape),
+)
 
 
 @rules.vjp(writing.SCATTER_ND, "updates")
@@ -77,14 +78,15 @@ def _rows(indices: Tensor, updates: Shape, shape: Shape) -> Tensor:
     return indices if indices.shape == (*lead, depth) else reshape(indices, (*lead, depth))
 
 
-@rules.vjp(writing.TENSOR_SCATTER_UPDATE, "tensor")
-def scatter_update_wrt_tensor(dy: Tensor, indices: Tensor, updates_type: TensorType) -> Tensor:
-    return writing.tensor_scatter_update(dy, indices, zeros(updates_type.shape, dtype=dy.dtype))
-
-
-@rules.vjp(writing.TENSOR_SCATTER_UPDATE, "updates")
-def scatter_update_wrt_updates(dy: Tensor, indices: Tensor, updates_type: TensorType) -> Tensor:
-    return _standing(dy, _rows(indices, updates_type.shape, dy.shape))
+rules.formulas(
+    writing.TENSOR_SCATTER_UPDATE,
+    tensor=lambda dy, indices, updates_type: writing.tensor_scatter_update(
+        dy, indices, zeros(updates_type.shape, dtype=dy.dtype)
+    ),
+    updates=lambda dy, indices, updates_type: _standing(
+        dy, _rows(indices, updates_type.shape, dy.shape)
+    ),
+)
 
 
 def _standing(dy: Tensor, rows: Tensor) -> Tensor:

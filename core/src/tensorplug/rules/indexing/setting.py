@@ -23,6 +23,7 @@ def wrt_tensor(dy: Tensor, value_type: TensorType, attributes: dict[str, Any]) -
     return dispatch(ops.STRIDED_SLICE_UPDATE, dy, nothing, **attributes)
 
 
-@rules.vjp(ops.STRIDED_SLICE_UPDATE, "value")
-def wrt_value(dy: Tensor, attributes: dict[str, Any]) -> Tensor:
-    return dispatch(STRIDED_SLICE, dy, **attributes)
+rules.formulas(
+    ops.STRIDED_SLICE_UPDATE,
+    value=lambda dy, attributes: dispatch(STRIDED_SLICE, dy, **attributes),
+)

@@ -16,14 +16,8 @@ if TYPE_CHECKING:
 rules: RuleTable = RuleTable()
 
 
-@rules.vjp(ops.UNPACK, "value")
-def unpack(dy: list[Tensor], axis: int) -> Tensor:
-    return stack(dy, axis=axis)
-
-
-@rules.vjp(ops.SPLIT_V, "x")
-def split(dy: list[Tensor], axis: int) -> Tensor:
-    return concat(dy, axis=axis)
+rules.formulas(ops.UNPACK, value=lambda dy, axis: stack(dy, axis=axis))
+rules.formulas(ops.SPLIT_V, x=lambda dy, axis: concat(dy, axis=axis))
 
 
 @rules.vjp(ops.STRIDED_SLICE, "x")

@@ -21,29 +21,15 @@ rules: RuleTable = RuleTable()
 rules.stop(ops.STEP, because="constant between jumps")
 
 
-@rules.vjp(ops.RELU, "x")
-def relu(dy: Tensor, out: Tensor) -> Tensor:
-    return where(out > 0, dy, 0.0)
-
-
-@rules.vjp(ops.RELU6, "x")
-def relu6(dy: Tensor, x: Tensor) -> Tensor:
-    return where(logical_and(x > 0, x <= 6), dy, 0.0)
-
-
-@rules.vjp(ops.ELU, "x")
-def elu(dy: Tensor, x: Tensor) -> Tensor:
-    return dy * where(x > 0, 1.0, _exp_below_0(x))  # out + 1 would round small powers away
-
-
-@rules.vjp(ops.ELU_GRAD, "dy")
-def elu_grad_wrt_dy(ddy: Tensor, y: Tensor) -> Tensor:
-    return dispatch(ops.ELU_GRAD, ddy, y)
-
-
-@rules.vjp(ops.ELU_GRAD, "y")
-def elu_grad_wrt_y(ddy: Tensor, dy: Tensor, y: Tensor) -> Tensor:
-    return where(y < 0, ddy * dy, 0.0)
+rules.formulas(ops.RELU, x=lambda dy, out: where(out > 0, dy, 0.0))
+rules.formulas(ops.RELU6, x=lambda dy, x: where(logical_and(x > 0, x <= 6), dy, 0.0))
+# out + 1 would round small powers away
+rules.formulas(ops.ELU, x=lambda dy, x: dy * where(x > 0, 1.0, _exp_below_0(x)))
+rules.formulas(
+    ops.ELU_GRAD,
+    dy=lambda ddy, y: dispatch(ops.ELU_GRAD, ddy, y),
+    y=lambda ddy, dy, y: where(y < 0, ddy * dy, 0.0),
+)
 
 
 @rules.vjp(ops.SELU, "x")
@@ -57,24 +43,13 @@ def _exp_below_0(x: Tensor) -> Tensor:
     return exp(where(x > 0, 0.0, x))
 
 
-@rules.vjp(ops.LEAKY_RELU, "x")
-def leaky_relu(dy: Tensor, x: Tensor, alpha: float) -> Tensor:
-    return where(x > 0, dy, dy * alpha)
-
-
-@rules.vjp(ops.PRELU, "x")
-def prelu_wrt_x(dy: Tensor, x: Tensor, alpha: Tensor) -> Tensor:
-    return where(x > 0, dy, dy * alpha)
-
-
-@rules.vjp(ops.PRELU, "alpha")
-def prelu_wrt_alpha(dy: Tensor, x: Tensor) -> Tensor:
-    return where(x > 0, 0.0, dy * x)
-
-
-@rules.vjp(ops.SOFTPLUS, "x")
-def softplus(dy: Tensor, x: Tensor) -> Tensor:
-    return dy * ops.sigmoid(x)
+rules.formulas(ops.LEAKY_RELU, x=lambda dy, x, alpha: where(x > 0, dy, dy * alpha))
+rules.formulas(
+    ops.PRELU,
+    x=lambda dy, x, alpha: where(x > 0, dy, dy * alpha),
+    alpha=lambda dy, x: where(x > 0, 0.0, dy * x),
+)
+rules.formulas(ops.SOFTPLUS, x=lambda dy, x: dy * ops.sigmoid(x))
 
 
 @rules.vjp(ops.SIGMOID, "x")
@@ -85,24 +60,16 @@ def sigmoid(dy: Tensor, x: Tensor) -> Tensor:
     return dispatch(ops.SIGMOID_GRAD, dy, x)  # out * (1 - out) is 0 where out is rounded to 1
 
 
-@rules.vjp(ops.SIGMOID_GRAD, "dy")
-def sigmoid_grad_wrt_dy(ddy: Tensor, x: Tensor) -> Tensor:
-    return dispatch(ops.SIGMOID_GRAD, ddy, x)
-
-
-@rules.vjp(ops.SIGMOID_GRAD, "x")
-def sigmoid_grad_wrt_x(ddy: Tensor, dy: Tensor, x: Tensor) -> Tensor:
-    return dispatch(ops.SIGMOID_GRAD, ddy * dy, x) * -tanh(x * 0.5)
-
-
-@rules.vjp(ops.SOFTMAX, "logits")
-def softmax(dy: Tensor, out: Tensor, dim: int) -> Tensor:
-    return dispatch(SOFTMAX_GRAD, dy, out, dim=dim)
-
-
-@rules.vjp(ops.LOG_SOFTMAX, "logits")
-def log_softmax(dy: Tensor, out: Tensor, axis: int) -> Tensor:
-    return dy - exp(out) * sum_(dy, axis=axis, keepdims=True)
+rules.formulas(
+    ops.SIGMOID_GRAD,
+    dy=lambda ddy, x: dispatch(ops.SIGMOID_GRAD, ddy, x),
+    x=lambda ddy, dy, x: dispatch(ops.SIGMOID_GRAD, ddy * dy, x) * -tanh(x * 0.5),
+)
+rules.formulas(ops.SOFTMAX, logits=lambda dy, out, dim: dispatch(SOFTMAX_GRAD, dy, out, dim=dim))
+rules.formulas(
+    ops.LOG_SOFTMAX,
+    logits=lambda dy, out, axis: dy - exp(out) * sum_(dy, axis=axis, keepdims=True),
+)
 
 
 @rules.jvp(ops.LOG_SOFTMAX, "logits")

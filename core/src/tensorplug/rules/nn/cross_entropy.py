@@ -20,27 +20,25 @@ if TYPE_CHECKING:
 rules: RuleTable = RuleTable()
 
 
-@rules.vjp(ops.SOFTMAX_CROSS_ENTROPY, "labels")
-def cross_entropy_wrt_labels(dy: Tensor, logits: Tensor) -> Tensor:
-    return -expand_dims(dy, axis=-1) * log_softmax(logits)
-
-
-@rules.vjp(ops.SOFTMAX_CROSS_ENTROPY, "logits")
-def cross_entropy_wrt_logits(dy: Tensor, labels: Tensor, logits: Tensor) -> Tensor:
-    return dispatch(ops.SOFTMAX_CROSS_ENTROPY_GRAD, dy, labels, logits)
+rules.formulas(
+    ops.SOFTMAX_CROSS_ENTROPY,
+    labels=lambda dy, logits: -expand_dims(dy, axis=-1) * log_softmax(logits),
+    logits=lambda dy, labels, logits: dispatch(ops.SOFTMAX_CROSS_ENTROPY_GRAD, dy, labels, logits),
+)
 
 
 # SoftmaxCrossEntropyGrad(dy, labels, logits) = dy * (softmax(logits) * sum(labels) - labels).
 
 
-@rules.vjp(ops.SOFTMAX_CROSS_ENTROPY_GRAD, "dy")
-def cross_entropy_grad_wrt_dy(ddy: Tensor, labels: Tensor, logits: Tensor) -> Tensor:
-    return sum_(ddy * (softmax(logits) * _total(labels) - labels), axis=-1)
-
-
-@rules.vjp(ops.SOFTMAX_CROSS_ENTROPY_GRAD, "labels")
-def cross_entropy_grad_wrt_labels(ddy: Tensor, dy: Tensor, logits: Tensor) -> Tensor:
-    return expand_dims(dy, axis=-1) * (_total(ddy * softmax(logits)) - ddy)
+rules.formulas(
+    ops.SOFTMAX_CROSS_ENTROPY_GRAD,
+    dy=lambda ddy, labels, logits: sum_(
+        ddy * (softmax(logits) * _total(labels) - labels), axis=-1
+    ),
+    labels=lambda ddy, dy, logits: (
+        expand_dims(dy, axis=-1) * (_total(ddy * softmax(logits)) - ddy)
+    ),
+)
 
 
 @rules.vjp(ops.SOFTMAX_CROSS_ENTROPY_GRAD, "logits")
@@ -77,9 +75,9 @@ def sparse_cross_entropy_grad_wrt_logits(ddy: Tensor, dy: Tensor, logits: Tensor
 # SoftmaxGrad(dy, y) = y * (dy - sum(y * dy)), a symmetric matrix times dy.
 
 
-@rules.vjp(ops.SOFTMAX_GRAD, "dy")
-def softmax_grad_wrt_dy(ddy: Tensor, y: Tensor, dim: int) -> Tensor:
-    return dispatch(ops.SOFTMAX_GRAD, ddy, y, dim=dim)
+rules.formulas(
+    ops.SOFTMAX_GRAD, dy=lambda ddy, y, dim: dispatch(ops.SOFTMAX_GRAD, ddy, y, dim=dim)
+)
 
 
 @rules.vjp(ops.SOFTMAX_GRAD, "y")
@@ -93,9 +91,9 @@ def _total(x: Tensor) -> Tensor:
     return sum_(x, axis=-1, keepdims=True)
 
 
-@rules.jvp(ops.SOFTMAX_CROSS_ENTROPY, "labels")
-def cross_entropy_along_labels(labels_dot: Tensor, logits: Tensor) -> Tensor:
-    return -sum_(labels_dot * log_softmax(logits), axis=-1)
+rules.jvp(ops.SOFTMAX_CROSS_ENTROPY, "labels")(
+    lambda labels_dot, logits: -sum_(labels_dot * log_softmax(logits), axis=-1)
+)
 
 
 def _register_along_logits(spec: KernelSpec, grad: KernelSpec) -> None:
@@ -119,9 +117,9 @@ def cross_entropy_grad(logits_dot: Tensor, dy: Tensor, labels: Tensor, logits: T
     return expand_dims(dy, axis=-1) * total * _along_softmax(logits_dot, logits)
 
 
-@rules.jvp(ops.SPARSE_SOFTMAX_CROSS_ENTROPY_GRAD, "logits")
-def sparse_cross_entropy_grad(logits_dot: Tensor, dy: Tensor, logits: Tensor) -> Tensor:
-    return expand_dims(dy, axis=-1) * _along_softmax(logits_dot, logits)
+rules.jvp(ops.SPARSE_SOFTMAX_CROSS_ENTROPY_GRAD, "logits")(
+    lambda logits_dot, dy, logits: expand_dims(dy, axis=-1) * _along_softmax(logits_dot, logits)
+)
 
 
 def _along_softmax(logits_dot: Tensor, logits: Tensor) -> Tensor:

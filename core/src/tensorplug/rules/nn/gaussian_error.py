@@ -21,14 +21,13 @@ _INNER: Final = math.sqrt(2.0 / math.pi)
 _CUBE: Final = ops.CUBIC * _INNER
 
 
-@rules.vjp(ops.GELU, "x")
-def gelu(dy: Tensor, x: Tensor, *, approximate: bool) -> Tensor:
-    return dispatch(ops.GELU_GRAD, dy, x, approximate=approximate)
-
-
-@rules.vjp(ops.GELU_GRAD, "dy")
-def gelu_grad_wrt_dy(ddy: Tensor, x: Tensor, *, approximate: bool) -> Tensor:
-    return dispatch(ops.GELU_GRAD, ddy, x, approximate=approximate)
+rules.formulas(
+    ops.GELU, x=lambda dy, x, approximate: dispatch(ops.GELU_GRAD, dy, x, approximate=approximate)
+)
+rules.formulas(
+    ops.GELU_GRAD,
+    dy=lambda ddy, x, approximate: dispatch(ops.GELU_GRAD, ddy, x, approximate=approximate),
+)
 
 
 @rules.vjp(ops.GELU_GRAD, "x")

@@ -32,14 +32,13 @@ def layer_norm_wrt_x(
     return dispatch(ops.LAYER_NORM_GRAD, scaled, x, axis=axis, epsilon=epsilon)
 
 
-@rules.vjp(ops.LAYER_NORM, "scale")
-def layer_norm_wrt_scale(dy: Tensor, x: Tensor, axis: Any, epsilon: float) -> Tensor:
-    return dy * dispatch(ops.LAYER_NORM, x, None, None, axis=axis, epsilon=epsilon)
-
-
-@rules.vjp(ops.LAYER_NORM, "offset")
-def layer_norm_wrt_offset(dy: Tensor) -> Tensor:
-    return dy
+rules.formulas(
+    ops.LAYER_NORM,
+    scale=lambda dy, x, axis, epsilon: (
+        dy * dispatch(ops.LAYER_NORM, x, None, None, axis=axis, epsilon=epsilon)
+    ),
+    offset=lambda dy: dy,
+)
 
 
 @rules.vjp(ops.LAYER_NORM_GRAD, "dy")
@@ -84,6 +83,4 @@ def along_scale(scale_dot: Tensor, x: Tensor, axis: Any, epsilon: float) -> Tens
     return dispatch(ops.LAYER_NORM, x, None, None, axis=axis, epsilon=epsilon) * scale_dot
 
 
-@rules.jvp(ops.LAYER_NORM, "offset")
-def along_offset(offset_dot: Tensor) -> Tensor:
-    return offset_dot
+rules.jvp(ops.LAYER_NORM, "offset")(lambda offset_dot: offset_dot)

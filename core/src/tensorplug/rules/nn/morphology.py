@@ -24,14 +24,15 @@ rules.stop(ops.DILATION2D_BACKPROP_FILTER, "x", "filter", because=_CHOOSE)
 Attributes = dict[str, Any]
 
 
-@rules.vjp(ops.DILATION2D, "x")
-def dilation2d_wrt_x(dy: Tensor, x: Tensor, filter: Tensor, attributes: Attributes) -> Tensor:
-    return dispatch(ops.DILATION2D_BACKPROP_INPUT, x, filter, dy, **attributes)
-
-
-@rules.vjp(ops.DILATION2D, "filter")
-def dilation2d_wrt_filter(dy: Tensor, x: Tensor, filter: Tensor, attributes: Attributes) -> Tensor:
-    return dispatch(ops.DILATION2D_BACKPROP_FILTER, x, filter, dy, **attributes)
+rules.formulas(
+    ops.DILATION2D,
+    x=lambda dy, x, filter, attributes: dispatch(
+        ops.DILATION2D_BACKPROP_INPUT, x, filter, dy, **attributes
+    ),
+    filter=lambda dy, x, filter, attributes: dispatch(
+        ops.DILATION2D_BACKPROP_FILTER, x, filter, dy, **attributes
+    ),
+)
 
 
 @rules.vjp(ops.DILATION2D_BACKPROP_INPUT, "dy")

@@ -45,19 +45,12 @@ def batch_norm(
     return {name: found[name] for name in wanted}
 
 
-@rules.vjp(ops.LRN, "x")
-def lrn(
-    dy: Tensor,
-    x: Tensor,
-    out: Tensor,
-    depth_radius: int,
-    bias: float,
-    alpha: float,
-    beta: float,
-) -> Tensor:
-    return dispatch(
+rules.formulas(
+    ops.LRN,
+    x=lambda dy, x, out, depth_radius, bias, alpha, beta: dispatch(
         ops.LRN_GRAD, x, out, dy, depth_radius=depth_radius, bias=bias, alpha=alpha, beta=beta
-    )
+    ),
+)
 
 
 # With S the sum over neighbours, which is its own transpose, and n = bias + alpha * S(x**2),
@@ -112,19 +105,8 @@ def lrn_grad_wrt_x(
     return through_n * (2.0 * alpha) - direct * (2.0 * alpha * beta)
 
 
-@rules.batch(layer_normalization.LAYER_NORM)
-def layer_norm(
-    x: Tensor,
-    scale: Tensor | None,
-    offset: Tensor | None,
-    *,
-    axis: tuple[int, ...],
-    epsilon: float,
-    batched: frozenset[str],
-    size: int,
-    out: TensorType,
-) -> Tensor:
-    return dispatch(
+rules.batch(layer_normalization.LAYER_NORM)(
+    lambda x, scale, offset, *, axis, epsilon, batched, size, out: dispatch(
         layer_normalization.LAYER_NORM,
         in_front(x, "x" in batched, size),
         align(scale, out.rank) if scale is not None and "scale" in batched else scale,
@@ -132,6 +114,7 @@ def layer_norm(
         axis=tuple(place + 1 for place in axis),
         epsilon=epsilon,
     )
+)
 
 
 @rules.batch(normalization.FUSED_BATCH_NORM)

@@ -33,34 +33,27 @@ rules.stop(ops.MAX_POOL_GRAD, "input", "output", because=_CHOOSE)
 rules.stop(ops.MAX_POOL_3D_GRAD, "input", "output", because=_CHOOSE)
 
 
-@rules.vjp(ops.AVG_POOL, "x")
-def avg_pool(dy: Tensor, x: Tensor, attributes: dict[str, Any]) -> Tensor:
-    return dispatch(ops.AVG_POOL_GRAD, dy, x, **attributes)
-
-
-@rules.vjp(ops.AVG_POOL_GRAD, "dy")
-def avg_pool_grad(ddy: Tensor, attributes: dict[str, Any]) -> Tensor:
-    return dispatch(ops.AVG_POOL, ddy, **attributes)
-
-
-@rules.vjp(ops.AVG_POOL_3D, "x")
-def avg_pool_3d(dy: Tensor, x: Tensor, attributes: dict[str, Any]) -> Tensor:
-    return dispatch(ops.AVG_POOL_3D_GRAD, dy, x, **attributes)
-
-
-@rules.vjp(ops.AVG_POOL_3D_GRAD, "dy")
-def avg_pool_3d_grad(ddy: Tensor, attributes: dict[str, Any]) -> Tensor:
-    return dispatch(ops.AVG_POOL_3D, ddy, **attributes)
-
-
-@rules.vjp(ops.MAX_POOL, "x")
-def max_pool(dy: Tensor, x: Tensor, out: Tensor, attributes: dict[str, Any]) -> Tensor:
-    return dispatch(ops.MAX_POOL_GRAD, dy, x, out, **attributes)
-
-
-@rules.vjp(ops.MAX_POOL_3D, "x")
-def max_pool_3d(dy: Tensor, x: Tensor, out: Tensor, attributes: dict[str, Any]) -> Tensor:
-    return dispatch(ops.MAX_POOL_3D_GRAD, dy, x, out, **attributes)
+rules.formulas(
+    ops.AVG_POOL, x=lambda dy, x, attributes: dispatch(ops.AVG_POOL_GRAD, dy, x, **attributes)
+)
+rules.formulas(
+    ops.AVG_POOL_GRAD, dy=lambda ddy, attributes: dispatch(ops.AVG_POOL, ddy, **attributes)
+)
+rules.formulas(
+    ops.AVG_POOL_3D,
+    x=lambda dy, x, attributes: dispatch(ops.AVG_POOL_3D_GRAD, dy, x, **attributes),
+)
+rules.formulas(
+    ops.AVG_POOL_3D_GRAD, dy=lambda ddy, attributes: dispatch(ops.AVG_POOL_3D, ddy, **attributes)
+)
+rules.formulas(
+    ops.MAX_POOL,
+    x=lambda dy, x, out, attributes: dispatch(ops.MAX_POOL_GRAD, dy, x, out, **attributes),
+)
+rules.formulas(
+    ops.MAX_POOL_3D,
+    x=lambda dy, x, out, attributes: dispatch(ops.MAX_POOL_3D_GRAD, dy, x, out, **attributes),
+)
 
 
 @rules.vjp(argmax_pooling.MAX_POOL_WITH_ARGMAX, "x")
@@ -107,14 +100,12 @@ def pool(
     return untap([share for _ in places(windows)], windows)
 
 
-@rules.jvp(ops.MAX_POOL, "x")
-def max_pool_jvp(x_dot: Tensor, x: Tensor, out: Tensor, attributes: Attributes) -> Tensor:
-    return max_pool_grad(x_dot, x, out, attributes)
-
-
-@rules.jvp(ops.MAX_POOL_3D, "x")
-def max_pool_3d_jvp(x_dot: Tensor, x: Tensor, out: Tensor, attributes: Attributes) -> Tensor:
-    return max_pool_3d_grad(x_dot, x, out, attributes)
+rules.jvp(ops.MAX_POOL, "x")(
+    lambda x_dot, x, out, attributes: max_pool_grad(x_dot, x, out, attributes)
+)
+rules.jvp(ops.MAX_POOL_3D, "x")(
+    lambda x_dot, x, out, attributes: max_pool_3d_grad(x_dot, x, out, attributes)
+)
 
 
 @rules.jvp(argmax_pooling.MAX_POOL_WITH_ARGMAX, "x")

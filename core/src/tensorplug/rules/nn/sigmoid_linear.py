@@ -17,14 +17,8 @@ if TYPE_CHECKING:
 rules: RuleTable = RuleTable()
 
 
-@rules.vjp(ops.SILU, "x")
-def silu(dy: Tensor, x: Tensor) -> Tensor:
-    return dispatch(ops.SILU_GRAD, dy, x)
-
-
-@rules.vjp(ops.SILU_GRAD, "dy")
-def silu_grad_wrt_dy(ddy: Tensor, x: Tensor) -> Tensor:
-    return dispatch(ops.SILU_GRAD, ddy, x)
+rules.formulas(ops.SILU, x=lambda dy, x: dispatch(ops.SILU_GRAD, dy, x))
+rules.formulas(ops.SILU_GRAD, dy=lambda ddy, x: dispatch(ops.SILU_GRAD, ddy, x))
 
 
 @rules.vjp(ops.SILU_GRAD, "x")
