@@ -144,7 +144,8 @@ class DecompositionTable(Table[DecompositionEntry]):
 
         It may ask for any attribute (``attributes``: a dict of all of them) and for ``out``,
         the inferred output type. It calls ops,
-        which run on the active backend, and reads no tensor's data.
+        which run on the active backend, and reads no tensor's data. One that is an expression
+        may be a lambda: ``decompositions.of(SQUARE)(lambda x: x * x)``.
         """
 
         def decorate(function: F) -> F:

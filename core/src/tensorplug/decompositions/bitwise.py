@@ -41,19 +41,15 @@ def bitwise_and(a: Tensor, b: Tensor) -> Tensor:
     return add_n(parts)
 
 
-@decompositions.of(ops.BITWISE_OR)
-def bitwise_or(a: Tensor, b: Tensor) -> Tensor:
-    return logical_or(a, b) if a.dtype is dt.bool_ else a + b - ops.bitwise_and(a, b)
-
-
-@decompositions.of(ops.BITWISE_XOR)
-def bitwise_xor(a: Tensor, b: Tensor) -> Tensor:
-    return not_equal(a, b) if a.dtype is dt.bool_ else a + b - 2 * ops.bitwise_and(a, b)
-
-
-@decompositions.of(ops.INVERT)
-def invert(x: Tensor) -> Tensor:
-    return logical_not(x) if x.dtype is dt.bool_ else reverse_order(x)
+decompositions.of(ops.BITWISE_OR)(
+    lambda a, b: logical_or(a, b) if a.dtype is dt.bool_ else a + b - ops.bitwise_and(a, b)
+)
+decompositions.of(ops.BITWISE_XOR)(
+    lambda a, b: not_equal(a, b) if a.dtype is dt.bool_ else a + b - 2 * ops.bitwise_and(a, b)
+)
+decompositions.of(ops.INVERT)(
+    lambda x: logical_not(x) if x.dtype is dt.bool_ else reverse_order(x)
+)
 
 
 @decompositions.of(ops.LEFT_SHIFT)

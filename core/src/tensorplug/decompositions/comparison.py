@@ -16,46 +16,20 @@ if TYPE_CHECKING:
 decompositions: DecompositionTable = DecompositionTable()
 
 
-@decompositions.of(ops.NOT_EQUAL)
-def not_equal(a: Tensor, b: Tensor) -> Tensor:
-    return ops.logical_not(ops.equal(a, b))
-
-
-@decompositions.of(ops.LESS_EQUAL)
-def less_equal(a: Tensor, b: Tensor) -> Tensor:
-    # Not "not b < a": with a NaN both must be False.
-    return ops.logical_or(ops.less(a, b), ops.equal(a, b))
-
-
-@decompositions.of(ops.GREATER)
-def greater(a: Tensor, b: Tensor) -> Tensor:
-    return ops.less(b, a)
-
-
-@decompositions.of(ops.GREATER_EQUAL)
-def greater_equal(a: Tensor, b: Tensor) -> Tensor:
-    return ops.less_equal(b, a)
-
-
-@decompositions.of(ops.LOGICAL_OR)
-def logical_or(a: Tensor, b: Tensor) -> Tensor:
-    return ops.logical_not(ops.logical_and(ops.logical_not(a), ops.logical_not(b)))
-
-
-@decompositions.of(ops.LOGICAL_XOR)
-def logical_xor(a: Tensor, b: Tensor) -> Tensor:
-    return ops.not_equal(a, b)
-
-
-@decompositions.of(ops.IS_NAN)
-def is_nan(x: Tensor) -> Tensor:
-    return ops.not_equal(x, x)
-
-
-@decompositions.of(ops.IS_FINITE)
-def is_finite(x: Tensor) -> Tensor:
-    # The difference of infinities or NaNs is NaN; so for each part of a complex number.
-    return ops.equal(x - x, 0) if x.dtype in dt.INEXACT else ops.equal(x, x)
+decompositions.of(ops.NOT_EQUAL)(lambda a, b: ops.logical_not(ops.equal(a, b)))
+# Not "not b < a": with a NaN both must be False.
+decompositions.of(ops.LESS_EQUAL)(lambda a, b: ops.logical_or(ops.less(a, b), ops.equal(a, b)))
+decompositions.of(ops.GREATER)(lambda a, b: ops.less(b, a))
+decompositions.of(ops.GREATER_EQUAL)(lambda a, b: ops.less_equal(b, a))
+decompositions.of(ops.LOGICAL_OR)(
+    lambda a, b: ops.logical_not(ops.logical_and(ops.logical_not(a), ops.logical_not(b)))
+)
+decompositions.of(ops.LOGICAL_XOR)(lambda a, b: ops.not_equal(a, b))
+decompositions.of(ops.IS_NAN)(lambda x: ops.not_equal(x, x))
+# The difference of infinities or NaNs is NaN; so for each part of a complex number.
+decompositions.of(ops.IS_FINITE)(
+    lambda x: ops.equal(x - x, 0) if x.dtype in dt.INEXACT else ops.equal(x, x)
+)
 
 
 @decompositions.of(ops.IS_INF)

@@ -53,11 +53,7 @@ def _make_imaginary(number: float) -> builtins.complex:
     return builtins.complex(-0.0, number)
 
 
-@decompositions.of(ops.COMPLEX_ABS)
-def complex_abs(x: Tensor) -> Tensor:
-    return hypot(ops.real(x), ops.imag(x))
-
-
-@decompositions.of(ops.CONJ)
-def conj(x: Tensor) -> Tensor:
-    return ops.complex(ops.real(x), -ops.imag(x)) if x.dtype in dt.COMPLEX else x
+decompositions.of(ops.COMPLEX_ABS)(lambda x: hypot(ops.real(x), ops.imag(x)))
+decompositions.of(ops.CONJ)(
+    lambda x: ops.complex(ops.real(x), -ops.imag(x)) if x.dtype in dt.COMPLEX else x
+)

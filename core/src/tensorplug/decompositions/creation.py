@@ -20,14 +20,8 @@ if TYPE_CHECKING:
 decompositions: DecompositionTable = DecompositionTable()
 
 
-@decompositions.of(ops.ZEROS_LIKE)
-def zeros_like(x: Tensor) -> Tensor:
-    return ops.zeros(x.shape, dtype=x.dtype)
-
-
-@decompositions.of(ops.ONES_LIKE)
-def ones_like(x: Tensor) -> Tensor:
-    return ops.ones(x.shape, dtype=x.dtype)
+decompositions.of(ops.ZEROS_LIKE)(lambda x: ops.zeros(x.shape, dtype=x.dtype))
+decompositions.of(ops.ONES_LIKE)(lambda x: ops.ones(x.shape, dtype=x.dtype))
 
 
 @decompositions.of(ranges.LIN_SPACE)

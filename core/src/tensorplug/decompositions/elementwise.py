@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 decompositions: DecompositionTable = DecompositionTable()
 
 
-@decompositions.of(ops.SQUARE)
-def square(x: Tensor) -> Tensor:
-    return x * x
+decompositions.of(ops.SQUARE)(lambda x: x * x)
 
 
 @decompositions.of(arithmetic.SQUARED_DIFFERENCE)
@@ -43,9 +41,9 @@ def div_no_nan(a: Tensor, b: Tensor) -> Tensor:
     return choosing.where(nothing, 0.0, a / choosing.where(nothing, 1.0, b))
 
 
-@decompositions.of(arithmetic.MINIMUM)
-def minimum(a: Tensor, b: Tensor) -> Tensor:
-    return reverse_order(arithmetic.maximum(reverse_order(a), reverse_order(b)))
+decompositions.of(arithmetic.MINIMUM)(
+    lambda a, b: reverse_order(arithmetic.maximum(reverse_order(a), reverse_order(b)))
+)
 
 
 # Coefficients of W. J. Cody and W. Waite's rational approximation of (tanh(x) - x) / x**3 for

@@ -74,24 +74,10 @@ def log1p(x: Tensor) -> Tensor:
     return where(equal(u, 1.0), x, where(equal(u, x), far, far * (x / (u - 1.0))))
 
 
-@decompositions.of(ops.LOG2)
-def log2(x: Tensor) -> Tensor:
-    return parts.scaled(elementary.log(x), 1 / log(2))
-
-
-@decompositions.of(ops.LOG10)
-def log10(x: Tensor) -> Tensor:
-    return parts.scaled(elementary.log(x), 1 / log(10))
-
-
-@decompositions.of(ops.RECIPROCAL)
-def reciprocal(x: Tensor) -> Tensor:
-    return 1.0 / x
-
-
-@decompositions.of(ops.RSQRT)
-def rsqrt(x: Tensor) -> Tensor:
-    return 1.0 / sqrt(x)
+decompositions.of(ops.LOG2)(lambda x: parts.scaled(elementary.log(x), 1 / log(2)))
+decompositions.of(ops.LOG10)(lambda x: parts.scaled(elementary.log(x), 1 / log(10)))
+decompositions.of(ops.RECIPROCAL)(lambda x: 1.0 / x)
+decompositions.of(ops.RSQRT)(lambda x: 1.0 / sqrt(x))
 
 
 @decompositions.of(ops.HYPOT)

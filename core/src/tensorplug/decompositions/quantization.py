@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 decompositions: DecompositionTable = DecompositionTable()
 
 
-@decompositions.of(ops.QUANTIZE)
-def quantize(x: Tensor, scale: Tensor, zero_point: Tensor | None, *, dtype: DType) -> Tensor:
-    return astype(_limited(x, scale, zero_point, dtype), dtype)
+decompositions.of(ops.QUANTIZE)(
+    lambda x, scale, zero_point, *, dtype: astype(_limited(x, scale, zero_point, dtype), dtype)
+)
 
 
 def _limited(x: Tensor, scale: Tensor, zero_point: Tensor | None, dtype: DType) -> Tensor:

@@ -32,9 +32,9 @@ def min_(x: Tensor, *, axis: Axes, keep_dims: bool) -> Tensor:
     return reverse_order(ops.max(reverse_order(x), axis=axis, keepdims=keep_dims))
 
 
-@decompositions.of(extremes.ARG_MIN)
-def arg_min(x: Tensor, *, axis: int) -> Tensor:
-    return extremes.argmax(reverse_order(x), axis=axis)
+decompositions.of(extremes.ARG_MIN)(
+    lambda x, *, axis: extremes.argmax(reverse_order(x), axis=axis)
+)
 
 
 @decompositions.of(ops.ALL)

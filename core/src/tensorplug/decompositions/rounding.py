@@ -21,14 +21,10 @@ if TYPE_CHECKING:
 decompositions: DecompositionTable = DecompositionTable()
 
 
-@decompositions.of(ops.CEIL)
-def ceil(x: Tensor) -> Tensor:
-    return -floor(-x) if x.dtype in dt.FLOATING else x
-
-
-@decompositions.of(ops.TRUNC)
-def trunc(x: Tensor) -> Tensor:
-    return where(x < 0, ops.ceil(x), floor(x)) if x.dtype in dt.FLOATING else x
+decompositions.of(ops.CEIL)(lambda x: -floor(-x) if x.dtype in dt.FLOATING else x)
+decompositions.of(ops.TRUNC)(
+    lambda x: where(x < 0, ops.ceil(x), floor(x)) if x.dtype in dt.FLOATING else x
+)
 
 
 @decompositions.of(ops.ROUND)
@@ -69,9 +65,7 @@ def signbit(x: Tensor) -> Tensor:
     return logical_or(x < 0, logical_and(equal(x, 0.0), 1.0 / x < 0))
 
 
-@decompositions.of(ops.COPY_SIGN)
-def copysign(a: Tensor, b: Tensor) -> Tensor:
-    return where(equal(ops.signbit(a), ops.signbit(b)), a, -a)
+decompositions.of(ops.COPY_SIGN)(lambda a, b: where(equal(ops.signbit(a), ops.signbit(b)), a, -a))
 
 
 @decompositions.of(ops.NEXT_AFTER)

@@ -59,11 +59,9 @@ def _comes_before(a: Tensor, b: Tensor) -> Tensor:
     return logical_or(less(a, b), logical_and(equal(a, a), logical_not(equal(b, b))))
 
 
-@decompositions.of(ops.LOWER_BOUND)
-def lower_bound(sorted_sequence: Tensor, values: Tensor) -> Tensor:
-    return ops.searchsorted(sorted_sequence, values, side="left")
-
-
-@decompositions.of(ops.UPPER_BOUND)
-def upper_bound(sorted_sequence: Tensor, values: Tensor) -> Tensor:
-    return ops.searchsorted(sorted_sequence, values, side="right")
+decompositions.of(ops.LOWER_BOUND)(
+    lambda sorted_sequence, values: ops.searchsorted(sorted_sequence, values, side="left")
+)
+decompositions.of(ops.UPPER_BOUND)(
+    lambda sorted_sequence, values: ops.searchsorted(sorted_sequence, values, side="right")
+)

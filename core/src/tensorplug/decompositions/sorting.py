@@ -17,19 +17,13 @@ if TYPE_CHECKING:
 decompositions: DecompositionTable = DecompositionTable()
 
 
-@decompositions.of(ops.SORT)
-def sort(x: Tensor, *, axis: int, descending: bool) -> Tensor:
-    return _sort(x, axis, descending=descending)[0]
-
-
-@decompositions.of(ops.ARG_SORT)
-def arg_sort(x: Tensor, *, axis: int, descending: bool) -> Tensor:
-    return _sort(x, axis, descending=descending)[1]
-
-
-@decompositions.of(ops.ARG_PARTITION)
-def arg_partition(x: Tensor, *, axis: int) -> Tensor:
-    return ops.argsort(x, axis=axis, stable=False)
+decompositions.of(ops.SORT)(
+    lambda x, *, axis, descending: _sort(x, axis, descending=descending)[0]
+)
+decompositions.of(ops.ARG_SORT)(
+    lambda x, *, axis, descending: _sort(x, axis, descending=descending)[1]
+)
+decompositions.of(ops.ARG_PARTITION)(lambda x, *, axis: ops.argsort(x, axis=axis, stable=False))
 
 
 def _sort(x: Tensor, axis: int, *, descending: bool) -> tuple[Tensor, Tensor]:

@@ -38,14 +38,8 @@ _RADIX = 64  # points per matrix product: enough to be worth one
 _PLAIN = 512  # a prime length up to this is one product
 
 
-@decompositions.of(ops.FFT)
-def fft(input: Tensor) -> Tensor:
-    return _transform(input, 1)
-
-
-@decompositions.of(ops.IFFT)
-def ifft(input: Tensor) -> Tensor:
-    return _transform(input, -1) * (1 / input.shape[-1])
+decompositions.of(ops.FFT)(lambda input: _transform(input, 1))
+decompositions.of(ops.IFFT)(lambda input: _transform(input, -1) * (1 / input.shape[-1]))
 
 
 @decompositions.of(ops.RFFT)

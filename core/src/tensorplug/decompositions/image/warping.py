@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 decompositions: DecompositionTable = DecompositionTable()
 
 
-@decompositions.of(ops.FLIP_LEFT_RIGHT)
-def flip_left_right(image: Tensor) -> Tensor:
-    return gather(image, arange(image.shape[2] - 1, -1, -1), axis=2)
+decompositions.of(ops.FLIP_LEFT_RIGHT)(
+    lambda image: gather(image, arange(image.shape[2] - 1, -1, -1), axis=2)
+)
 
 
 @decompositions.of(ops.ROTATE_WITH_OFFSET)

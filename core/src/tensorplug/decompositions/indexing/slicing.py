@@ -31,9 +31,9 @@ def unpack(value: Tensor, *, axis: int, out: tuple[TensorType, ...]) -> list[Ten
     ]
 
 
-@decompositions.of(ops.SPLIT_V)
-def split(x: Tensor, *, num_or_size_splits: tuple[int, ...], axis: int) -> list[Tensor]:
-    return _split(x, axis, num_or_size_splits)
+decompositions.of(ops.SPLIT_V)(
+    lambda x, *, num_or_size_splits, axis: _split(x, axis, num_or_size_splits)
+)
 
 
 def _split(x: Tensor, axis: int, sizes: tuple[int, ...]) -> list[Tensor]:

@@ -25,24 +25,10 @@ if TYPE_CHECKING:
 decompositions: DecompositionTable = DecompositionTable()
 
 
-@decompositions.of(ops.RELU)
-def relu(x: Tensor) -> Tensor:
-    return maximum(x, 0)
-
-
-@decompositions.of(ops.RELU6)
-def relu6(x: Tensor) -> Tensor:
-    return minimum(maximum(x, 0), 6)
-
-
-@decompositions.of(ops.ELU)
-def elu(x: Tensor) -> Tensor:
-    return where(x > 0, x, _compute_expm1_below_0(x))
-
-
-@decompositions.of(ops.ELU_GRAD)
-def elu_grad(dy: Tensor, y: Tensor) -> Tensor:
-    return where(y >= 0, dy, dy * (y + 1.0))
+decompositions.of(ops.RELU)(lambda x: maximum(x, 0))
+decompositions.of(ops.RELU6)(lambda x: minimum(maximum(x, 0), 6))
+decompositions.of(ops.ELU)(lambda x: where(x > 0, x, _compute_expm1_below_0(x)))
+decompositions.of(ops.ELU_GRAD)(lambda dy, y: where(y >= 0, dy, dy * (y + 1.0)))
 
 
 @decompositions.of(ops.SELU)
@@ -57,14 +43,8 @@ def _compute_expm1_below_0(x: Tensor) -> Tensor:
     return tanh(low * 0.5) * (exp(low) + 1.0)
 
 
-@decompositions.of(ops.LEAKY_RELU)
-def leaky_relu(x: Tensor, *, alpha: float) -> Tensor:
-    return where(x < 0, x * alpha, x)
-
-
-@decompositions.of(ops.PRELU)
-def prelu(x: Tensor, alpha: Tensor) -> Tensor:
-    return where(x < 0, x * alpha, x)
+decompositions.of(ops.LEAKY_RELU)(lambda x, *, alpha: where(x < 0, x * alpha, x))
+decompositions.of(ops.PRELU)(lambda x, alpha: where(x < 0, x * alpha, x))
 
 
 @decompositions.of(ops.SOFTPLUS)

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 decompositions: DecompositionTable = DecompositionTable()
 
 
-@decompositions.of(ops.SOFTMAX_CROSS_ENTROPY)
-def cross_entropy(labels: Tensor, logits: Tensor) -> Tensor:
-    return -sum_(labels * log_softmax(logits), axis=-1)
+decompositions.of(ops.SOFTMAX_CROSS_ENTROPY)(
+    lambda labels, logits: -sum_(labels * log_softmax(logits), axis=-1)
+)
 
 
 @decompositions.of(ops.SOFTMAX_CROSS_ENTROPY_GRAD)
@@ -55,6 +55,6 @@ def _widen(labels: Tensor) -> Tensor:
     return astype(labels, dt.default_int) if small else labels
 
 
-@decompositions.of(ops.SOFTMAX_GRAD)
-def softmax_grad(dy: Tensor, y: Tensor, *, dim: int) -> Tensor:
-    return y * (dy - sum_(dy * y, axis=dim, keepdims=True))
+decompositions.of(ops.SOFTMAX_GRAD)(
+    lambda dy, y, *, dim: y * (dy - sum_(dy * y, axis=dim, keepdims=True))
+)

@@ -55,16 +55,14 @@ def _route_to_largest(dy: Tensor, x: Tensor, output: Tensor, windows: Windows) -
     return untap([where(taken, dy, 0.0) for taken in chosen], windows)
 
 
-@decompositions.of(ops.MAX_POOL)
-def max_pool(x: Tensor, *, attributes: dict[str, Any]) -> Tensor:
-    return _take_largest(x, ops.geometry(x.shape, **attributes))
-
-
-@decompositions.of(ops.MAX_POOL_GRAD)
-def max_pool_grad(
-    dy: Tensor, input: Tensor, output: Tensor, *, attributes: dict[str, Any]
-) -> Tensor:
-    return _route_to_largest(dy, input, output, ops.geometry(input.shape, **attributes))
+decompositions.of(ops.MAX_POOL)(
+    lambda x, *, attributes: _take_largest(x, ops.geometry(x.shape, **attributes))
+)
+decompositions.of(ops.MAX_POOL_GRAD)(
+    lambda dy, input, output, *, attributes: _route_to_largest(
+        dy, input, output, ops.geometry(input.shape, **attributes)
+    )
+)
 
 
 @decompositions.of(ops.MAX_POOL_3D)
@@ -84,14 +82,12 @@ def max_pool_3d_grad(
     return from_channels_last(_route_to_largest(last_dy, x, largest, windows), data_format)
 
 
-@decompositions.of(ops.AVG_POOL)
-def avg_pool(x: Tensor, *, attributes: dict[str, Any]) -> Tensor:
-    return _take_average(x, ops.geometry(x.shape, **attributes))
-
-
-@decompositions.of(ops.AVG_POOL_GRAD)
-def avg_pool_grad(dy: Tensor, input: Tensor, *, attributes: dict[str, Any]) -> Tensor:
-    return _share(dy, ops.geometry(input.shape, **attributes))
+decompositions.of(ops.AVG_POOL)(
+    lambda x, *, attributes: _take_average(x, ops.geometry(x.shape, **attributes))
+)
+decompositions.of(ops.AVG_POOL_GRAD)(
+    lambda dy, input, *, attributes: _share(dy, ops.geometry(input.shape, **attributes))
+)
 
 
 @decompositions.of(ops.AVG_POOL_3D)
