@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 rules = RuleTable()
 
 
-# REPLACE: a rule for each input; one that is a single expression may stand in a line:
-# rules.formulas(SWISH, x=lambda dy, x: dy * x)
+# REPLACE: a rule for each input. For single expressions, see ``RuleTable.formulas``.
 @rules.vjp(SWISH, "x")
 def swish(dy: Tensor, x: Tensor, out: Tensor, beta: float) -> Tensor:
     """With s = sigmoid(beta x), the derivative is s + x beta s (1 - s), and x s is the output."""
