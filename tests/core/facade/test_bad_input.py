@@ -6,13 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from tests.core.support import (
-    bad_calls_computing,
-    bad_calls_declaring,
-    bad_calls_images,
-    bad_calls_limits,
-    bad_calls_making_moving,
-)
+from tests.core.support import bad_calls_functions, bad_calls_images, bad_calls_limits
 from tests.core.support.valid_calls import BINARY, CALLS, FUNCTIONS, OTHER_TESTS, B, I, X
 
 import tensorplug as tp
@@ -257,19 +251,16 @@ def test_unknown_dtypes(op, dtype):
         DTYPED[op](dtype)
 
 
-CASES = [
-    *bad_calls_making_moving.CASES,
-    *bad_calls_computing.CASES,
-    *bad_calls_images.CASES,
-    *bad_calls_declaring.CASES,
-    *bad_calls_limits.CASES,
+BAD_CALLS = [
+    (call, error, message)
+    for module in (bad_calls_functions, bad_calls_images, bad_calls_limits)
+    for error, rows in module.CASES.items()
+    for call, message in rows
 ]
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "message"), [pytest.param(*case[1:], id=case[0]) for case in CASES]
-)
-def test_cases(call, error, message):
+@pytest.mark.parametrize(("call", "error", "message"), BAD_CALLS)
+def test_a_bad_call_is_explained(call, error, message):
     with pytest.raises(error) as caught:
         call()
     assert message in str(caught.value)
