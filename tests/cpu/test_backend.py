@@ -94,7 +94,7 @@ def test_kernels_without_room(context, spec, attributes):
 
 @pytest.mark.parametrize("dtype", ["int32", "float32"])
 def test_ufuncs_without_room(context, dtype):
-    from tensorplug.ops.arithmetic import add
+    from tensorplug.ops.elementwise.arithmetic import add
 
     with use_context(context):
         x = movement.broadcast_to(creation.ones((), dtype=dtype), (2**24, 2**24))

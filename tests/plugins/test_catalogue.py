@@ -14,7 +14,8 @@ from tensorplug.contract.rules import RuleTable
 from tensorplug.contract.spec import KernelSpec
 from tensorplug.contract.tables import DecompositionTable
 from tensorplug.errors import RegistrationError
-from tensorplug.ops import arithmetic, creation, matrix_products
+from tensorplug.ops import creation, matrix_products
+from tensorplug.ops.elementwise import arithmetic
 from tensorplug.plugins import catalogue
 from tensorplug.plugins.assembly import core_registry
 
@@ -22,8 +23,8 @@ ANOTHER_SPEC = """
 from tensorplug.contract import inference
 from tensorplug.contract.rules import RuleTable
 from tensorplug.contract.spec import KernelSpec
-from tensorplug.ops.arithmetic import ADD
-from tensorplug.ops.casting import CAST
+from tensorplug.ops.elementwise.arithmetic import ADD
+from tensorplug.ops.elementwise.casting import CAST
 {name} = KernelSpec("{kernel}", ("x",), inference.same)
 """
 
@@ -108,7 +109,8 @@ def test_two_specs_of_one_name(family):
     family("tensorplug.ops", ANOTHER_SPEC.format(name="ADD", kernel="Add"))
     with pytest.raises(RegistrationError) as caught:
         catalogue.catalogue()
-    for text in ("'Add'", "tensorplug.ops.arithmetic", "tensorplug.ops.zz_another_family"):
+    families = ("tensorplug.ops.elementwise.arithmetic", "tensorplug.ops.zz_another_family")
+    for text in ("'Add'", *families):
         assert text in str(caught.value)
 
 

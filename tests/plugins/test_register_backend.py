@@ -15,7 +15,7 @@ from tensorplug.errors import (
     PluginLoadError,
     RegistrationError,
 )
-from tensorplug.ops import elementwise
+from tensorplug.ops.elementwise import unary
 from tensorplug.plugin import DeviceInfo, KernelTable, TensorType, hookimpl
 from tensorplug.plugin import dtypes as dt
 from tensorplug.testing import isolated_engine
@@ -56,7 +56,7 @@ class Backend:
 def kernels() -> KernelTable:
     table = KernelTable()
 
-    @table.register(elementwise.NEG)
+    @table.register(unary.NEG)
     def negative(x):
         return -x
 

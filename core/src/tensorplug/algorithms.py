@@ -32,13 +32,14 @@ from typing import TYPE_CHECKING, Any
 from tensorplug import host_functions
 from tensorplug.contract import windows
 from tensorplug.contract.windows import channel_axis, spatial_axes
-from tensorplug.ops import contraction_order, error_function
+from tensorplug.ops import contraction_order
 from tensorplug.ops.arrangement import match_ranks
 from tensorplug.ops.blocks import (
     cells_first_permutation,
     plan_depth_rearrangement,
     split_spatial_axes,
 )
+from tensorplug.ops.elementwise import error_function
 from tensorplug.ops.image import fill_modes
 from tensorplug.ops.image.pixels import CHANNELS as PIXEL_CHANNELS
 from tensorplug.ops.image.pixels import OPAQUE as PIXEL_OPAQUE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tensorplug.ops import arithmetic
+from tensorplug.ops.elementwise import arithmetic
 from tensorplug.plugin import specs
 from tensorplug.plugins.catalogue import catalogue
 

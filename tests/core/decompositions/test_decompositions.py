@@ -18,7 +18,7 @@ from tensorplug.contract.owner import Owner
 from tensorplug.contract.spec import TensorType
 from tensorplug.engine.plans import BY_OPS
 from tensorplug.errors import KernelNotFoundError, NotConnectedError
-from tensorplug.ops.elementwise import TANH
+from tensorplug.ops.elementwise.unary import TANH
 from tensorplug.plugins import catalogue
 from tensorplug.testing import check_grads, isolated_engine
 from tensorplug_conformance.denominator import entries

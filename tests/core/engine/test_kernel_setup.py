@@ -12,7 +12,7 @@ from tests.core.support.engines import expect, using
 import tensorplug as tp
 from tensorplug.contract.tables import KernelTable
 from tensorplug.errors import RegistrationError
-from tensorplug.ops import elementwise
+from tensorplug.ops.elementwise import unary
 
 
 def sine(x):
@@ -26,7 +26,7 @@ class Life:
         self.events: list[tuple[str, object]] = []
         self.fails = ""
         self.table = KernelTable()
-        self.table.register(elementwise.SIN, setup=self.setup, teardown=self.teardown)(sine)
+        self.table.register(unary.SIN, setup=self.setup, teardown=self.teardown)(sine)
 
     def _event(self, what: str, backend: object) -> None:
         self.events.append((what, backend))
@@ -144,7 +144,7 @@ def test_a_set_up_that_fails_refuses_the_registration(engine):
 
 def test_all_are_torn_down_when_one_fails(engine):
     lives = [Life() for _ in range(3)]
-    specs = (elementwise.SIN, elementwise.COS, elementwise.SQRT)
+    specs = (unary.SIN, unary.COS, unary.SQRT)
     tables = [KernelTable() for _ in specs]
     for table, spec, live in zip(tables, specs, lives, strict=True):
         table.register(spec, setup=live.setup, teardown=live.teardown)(sine)

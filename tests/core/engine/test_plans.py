@@ -21,8 +21,8 @@ from tensorplug.errors import (
     KernelOutputError,
     KernelRefusedError,
 )
-from tensorplug.ops.arithmetic import ADD, SQUARED_DIFFERENCE
-from tensorplug.ops.elementwise import EXP, NEG
+from tensorplug.ops.elementwise.arithmetic import ADD, SQUARED_DIFFERENCE
+from tensorplug.ops.elementwise.unary import EXP, NEG
 
 TWO = KernelSpec("Two", ("x",), lambda x: (x, x), outputs=("first", "second"))
 ONE = spec_of("One")

@@ -14,7 +14,7 @@ from tensorplug.contract import inference
 from tensorplug.contract.spec import KernelSpec
 from tensorplug.dispatch.calls import dispatch
 from tensorplug.errors import ArgumentError
-from tensorplug.ops.arithmetic import ADD
+from tensorplug.ops.elementwise.arithmetic import ADD
 
 
 @pytest.mark.usefixtures("engine")

@@ -17,7 +17,7 @@ from tensorplug.contract.spec import KernelSpec, TensorType
 from tensorplug.contract.tables import KernelTable
 from tensorplug.errors import KernelRefusedError
 from tensorplug.ops import movement, reduction
-from tensorplug.ops.arithmetic import ADD
+from tensorplug.ops.elementwise.arithmetic import ADD
 
 B = dt.bfloat16
 NARROW = ["bfloat16", "float16"]

@@ -15,7 +15,7 @@ from tensorplug.contract.tables import KernelTable
 from tensorplug.dispatch.context import current_context
 from tensorplug.errors import KernelNotFoundError
 from tensorplug.introspection.explanation import Explanation
-from tensorplug.ops.elementwise import EXP, NEG, SQUARE, negative
+from tensorplug.ops.elementwise.unary import EXP, NEG, SQUARE, negative
 from tensorplug.plugins.assembly import core_registry
 
 

@@ -9,7 +9,7 @@ from tests.core.support import engines
 
 from tensorplug.contract.tables import KernelTable
 from tensorplug.observers import profiler, timing
-from tensorplug.ops import arithmetic, elementwise
+from tensorplug.ops.elementwise import arithmetic, unary
 
 if TYPE_CHECKING:
     import pytest
@@ -52,12 +52,12 @@ def kernels(clock: Clock) -> KernelTable:
         clock.submit(5)
         return np.asarray(np.multiply(a, b))
 
-    @table.register(elementwise.EXP)
+    @table.register(unary.EXP)
     def exp(x):
         clock.submit(20)
         return np.asarray(np.exp(x))
 
-    @table.register(elementwise.NEG)
+    @table.register(unary.NEG)
     def negative(x):
         clock.submit(1)
         return np.asarray(np.negative(x))

@@ -18,17 +18,8 @@ from tensorplug.dispatch.handlers import Handlers
 from tensorplug.engine.engine import Engine, Opened
 from tensorplug.engine.registry import Registry
 from tensorplug.errors import BackendMemoryError, BackendNotInstalledError, DeviceLostError
-from tensorplug.ops import (
-    arithmetic,
-    casting,
-    creation,
-    elementwise,
-    extents,
-    joining,
-    movement,
-    reduction,
-    sorting,
-)
+from tensorplug.ops import creation, extents, joining, movement, reduction, sorting
+from tensorplug.ops.elementwise import arithmetic, casting, unary
 from tensorplug.plugins import catalogue
 
 if TYPE_CHECKING:
@@ -101,11 +92,11 @@ def basic_kernels() -> KernelTable:
     def multiply(a, b):
         return np.asarray(np.multiply(a, b))
 
-    @kernels.register(elementwise.NEG)
+    @kernels.register(unary.NEG)
     def negative(x):
         return np.asarray(np.negative(x))
 
-    @kernels.register(elementwise.EXP)
+    @kernels.register(unary.EXP)
     def exp(x):
         return np.asarray(np.exp(x))
 

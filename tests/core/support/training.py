@@ -11,7 +11,8 @@ from tests.core.support.engines import basic_kernels
 
 import tensorplug as tp
 from tensorplug.autodiff.tape import Node
-from tensorplug.ops import arithmetic, elementwise, matrix_products, movement
+from tensorplug.ops import matrix_products, movement
+from tensorplug.ops.elementwise import arithmetic, unary
 
 X = np.random.default_rng(1).normal(size=(8, 4)).astype(np.float32)
 Y = np.random.default_rng(2).normal(size=(8, 3)).astype(np.float32)
@@ -27,7 +28,7 @@ def more_kernels() -> Any:
         b = np.swapaxes(b, -1, -2) if transpose_b else b
         return np.matmul(a, b)
 
-    @kernels.register(elementwise.TANH)
+    @kernels.register(unary.TANH)
     def tanh(x):
         return np.asarray(np.tanh(x))
 

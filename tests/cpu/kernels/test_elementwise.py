@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from tensorplug.ops import arithmetic, casting
-from tensorplug.ops import elementwise as ops
+from tensorplug.ops.elementwise import arithmetic, casting
+from tensorplug.ops.elementwise import unary as ops
 
 INF, NAN = math.inf, math.nan
 

@@ -18,7 +18,7 @@ from tensorplug.dispatch.context import use_context
 from tensorplug.errors import LeakError
 from tensorplug.observers.leaks import LeakCheck
 from tensorplug.ops import creation
-from tensorplug.ops.arithmetic import ADD
+from tensorplug.ops.elementwise.arithmetic import ADD
 from tensorplug.plugin import CountsBuffers
 from tensorplug_cpu.backend import CpuBackend
 from tensorplug_cpu.memory import tracing as memory_tracing

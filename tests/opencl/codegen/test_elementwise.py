@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tensorplug.contract import dtypes as dt
-from tensorplug.ops import (
+from tensorplug.ops.elementwise import (
     arithmetic,
     casting,
     choosing,
@@ -17,7 +17,7 @@ from tensorplug.ops import (
     rounding,
     trigonometry,
 )
-from tensorplug.ops import elementwise as ops
+from tensorplug.ops.elementwise import unary as ops
 from tensorplug.ops.nn import activation, sigmoid_linear
 
 FLOATS = ["float32", "float64"]

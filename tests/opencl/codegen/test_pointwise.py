@@ -12,8 +12,9 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.contract.shapes import broadcast
 from tensorplug.contract.spec import TensorType
 from tensorplug.dispatch.context import use_context
-from tensorplug.ops import arithmetic, bitwise, clipping, comparison, creation, powers, rounding
-from tensorplug.ops import elementwise as ops
+from tensorplug.ops import creation
+from tensorplug.ops.elementwise import arithmetic, bitwise, clipping, comparison, powers, rounding
+from tensorplug.ops.elementwise import unary as ops
 from tensorplug.ops.nn import activation, gaussian_error, normalization
 from tensorplug_opencl.codegen import pointwise
 from tensorplug_opencl.codegen.pointwise import RUN, Formula

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from tensorplug.dispatch.context import use_context
-from tensorplug.ops import arithmetic, creation, reduction
+from tensorplug.ops import creation, reduction
+from tensorplug.ops.elementwise import arithmetic
 from tensorplug_opencl.programs import program
 
 ADD_CONSTANT = """

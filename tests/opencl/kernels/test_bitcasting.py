@@ -7,7 +7,7 @@ import pytest
 
 from tensorplug.dispatch.calls import as_tensor
 from tensorplug.dispatch.context import use_context
-from tensorplug.ops.bitcasting import bitcast
+from tensorplug.ops.elementwise.bitcasting import bitcast
 from tensorplug.ops.extents import slice as slice_
 from tensorplug.ops.movement import reshape
 

@@ -19,7 +19,7 @@ from tensorplug.dispatch.context import current_context, use_context
 from tensorplug.errors import BackendMemoryError, LeakError
 from tensorplug.observers.leaks import LeakCheck
 from tensorplug.ops import creation
-from tensorplug.ops.arithmetic import ADD
+from tensorplug.ops.elementwise.arithmetic import ADD
 from tensorplug.testing import isolated_engine
 
 

@@ -18,14 +18,8 @@ from tensorplug.dispatch.calls import to_device
 from tensorplug.dispatch.context import current_context, engine_of, use_context
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import GradientError
-from tensorplug.ops import (
-    arithmetic,
-    casting,
-    complexes,
-    creation,
-    movement,
-    reduction,
-)
+from tensorplug.ops import creation, movement, reduction
+from tensorplug.ops.elementwise import arithmetic, casting, complexes
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.errors import DTypeError
-from tensorplug.ops.complexes import conj
+from tensorplug.ops.elementwise.complexes import conj
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor

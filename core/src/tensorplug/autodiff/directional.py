@@ -21,8 +21,9 @@ from tensorplug.dispatch.calls import as_tensor, is_here
 from tensorplug.dispatch.context import current_context, is_taped
 from tensorplug.errors import ArgumentError, NotConnectedError
 from tensorplug.mapping.vmap import vmap
-from tensorplug.ops import casting, creation, diagonals, joining, movement
+from tensorplug.ops import creation, diagonals, joining, movement
 from tensorplug.ops.arrangement import moveaxis
+from tensorplug.ops.elementwise import casting
 from tensorplug.tensors.tree import flatten, paths
 from tensorplug.tensors.variable import alias
 

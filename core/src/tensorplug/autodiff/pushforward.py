@@ -19,7 +19,8 @@ from tensorplug.contract.rule_entries import WANTED, cotangent_names, tangent_na
 from tensorplug.dispatch.calls import dispatch, dispatch_multiple
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import GradientError, GradientNotFoundError
-from tensorplug.ops import arithmetic, casting, complexes, creation, movement
+from tensorplug.ops import creation, movement
+from tensorplug.ops.elementwise import arithmetic, casting, complexes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -12,7 +12,7 @@ from tensorplug.contract.spec import TensorType
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.engine.operands import flatten
 from tensorplug.errors import GradientNotFoundError
-from tensorplug.ops.casting import astype
+from tensorplug.ops.elementwise.casting import astype
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

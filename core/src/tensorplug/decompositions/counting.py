@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import DecompositionTable
 from tensorplug.ops import counting as ops
-from tensorplug.ops.casting import astype
-from tensorplug.ops.choosing import where
 from tensorplug.ops.creation import ones
+from tensorplug.ops.elementwise.casting import astype
+from tensorplug.ops.elementwise.choosing import where
 from tensorplug.ops.indexing.writing import scatter_nd
 from tensorplug.ops.movement import reshape
 from tensorplug.ops.order import in_range

@@ -8,8 +8,8 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import DecompositionTable
 from tensorplug.ops import creation as ops
 from tensorplug.ops import diagonals, ranges
-from tensorplug.ops.casting import astype
-from tensorplug.ops.comparison import equal
+from tensorplug.ops.elementwise.casting import astype
+from tensorplug.ops.elementwise.comparison import equal
 from tensorplug.ops.movement import expand_dims
 
 if TYPE_CHECKING:

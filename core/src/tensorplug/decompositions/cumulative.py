@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from tensorplug.contract.tables import DecompositionTable
 from tensorplug.ops import cumulative as ops
-from tensorplug.ops.arithmetic import add, multiply
-from tensorplug.ops.casting import astype
+from tensorplug.ops.elementwise.arithmetic import add, multiply
+from tensorplug.ops.elementwise.casting import astype
 from tensorplug.ops.scans import scan
 
 if TYPE_CHECKING:

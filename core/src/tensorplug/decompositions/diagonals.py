@@ -7,9 +7,15 @@ from typing import TYPE_CHECKING
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import DecompositionTable
 from tensorplug.ops import diagonals as ops
-from tensorplug.ops.choosing import where
-from tensorplug.ops.comparison import greater_equal, less, less_equal, logical_and, logical_or
 from tensorplug.ops.creation import full
+from tensorplug.ops.elementwise.choosing import where
+from tensorplug.ops.elementwise.comparison import (
+    greater_equal,
+    less,
+    less_equal,
+    logical_and,
+    logical_or,
+)
 from tensorplug.ops.extents import pad
 from tensorplug.ops.extents import slice as slice_
 from tensorplug.ops.movement import expand_dims, reshape

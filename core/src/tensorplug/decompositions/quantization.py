@@ -10,12 +10,12 @@ from tensorplug.dispatch.calls import dispatch
 from tensorplug.ops import quantization as ops
 from tensorplug.ops import quantized_products
 from tensorplug.ops.arrangement import moveaxis
-from tensorplug.ops.casting import astype
-from tensorplug.ops.clipping import clip_by_value
+from tensorplug.ops.elementwise.casting import astype
+from tensorplug.ops.elementwise.clipping import clip_by_value
+from tensorplug.ops.elementwise.rounding import round as round_
 from tensorplug.ops.matrix_products import matmul
 from tensorplug.ops.movement import expand_dims, reshape
 from tensorplug.ops.reduction import sum as sum_
-from tensorplug.ops.rounding import round as round_
 from tensorplug.ops.scale_blocks import centred, padded, spread
 
 if TYPE_CHECKING:

@@ -13,14 +13,14 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
 from tensorplug.contract.tables import DecompositionTable
 from tensorplug.dispatch.calls import dispatch
-from tensorplug.ops.arithmetic import add, minimum
-from tensorplug.ops.arithmetic import pow as pow_
-from tensorplug.ops.casting import astype
-from tensorplug.ops.choosing import where
-from tensorplug.ops.comparison import equal, less
 from tensorplug.ops.creation import full, zeros
 from tensorplug.ops.cumulative import cumsum
-from tensorplug.ops.elementwise import sqrt
+from tensorplug.ops.elementwise.arithmetic import add, minimum
+from tensorplug.ops.elementwise.arithmetic import pow as pow_
+from tensorplug.ops.elementwise.casting import astype
+from tensorplug.ops.elementwise.choosing import where
+from tensorplug.ops.elementwise.comparison import equal, less
+from tensorplug.ops.elementwise.unary import sqrt
 from tensorplug.ops.extents import slice as slice_
 from tensorplug.ops.joining import concat, stack
 from tensorplug.ops.movement import broadcast_to, expand_dims, permute_dims, reshape

@@ -9,8 +9,8 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import DecompositionTable
 from tensorplug.ops import extremes
 from tensorplug.ops import reduction as ops
-from tensorplug.ops.casting import astype
-from tensorplug.ops.comparison import logical_not
+from tensorplug.ops.elementwise.casting import astype
+from tensorplug.ops.elementwise.comparison import logical_not
 from tensorplug.ops.order import reverse_order
 
 if TYPE_CHECKING:

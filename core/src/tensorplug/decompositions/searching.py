@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import DecompositionTable
 from tensorplug.ops import searching as ops
-from tensorplug.ops.casting import astype
-from tensorplug.ops.choosing import where
-from tensorplug.ops.comparison import equal, less, logical_and, logical_not, logical_or
 from tensorplug.ops.creation import zeros
+from tensorplug.ops.elementwise.casting import astype
+from tensorplug.ops.elementwise.choosing import where
+from tensorplug.ops.elementwise.comparison import equal, less, logical_and, logical_not, logical_or
 from tensorplug.ops.indexing.indexing import gather
 from tensorplug.ops.movement import reshape
 from tensorplug.ops.ranges import arange

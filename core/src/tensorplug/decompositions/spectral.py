@@ -16,8 +16,8 @@ import numpy as np
 from tensorplug.contract.tables import DecompositionTable
 from tensorplug.dispatch.calls import as_tensor
 from tensorplug.ops.arrangement import flip
-from tensorplug.ops.casting import astype
-from tensorplug.ops.complexes import conj, real
+from tensorplug.ops.elementwise.casting import astype
+from tensorplug.ops.elementwise.complexes import conj, real
 from tensorplug.ops.extents import pad
 from tensorplug.ops.extents import slice as slice_
 from tensorplug.ops.fft import spectral as ops

@@ -16,7 +16,7 @@ from tensorplug.engine import operands
 from tensorplug.engine.devices import BackendSource, Devices, Opened
 from tensorplug.engine.path import Path
 from tensorplug.errors import DTypeError
-from tensorplug.ops.casting import CAST
+from tensorplug.ops.elementwise.casting import CAST
 from tensorplug.tensors.variable import Variable, alias
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract.spec import TensorType
 from tensorplug.dispatch.calls import dispatch, dispatch_multiple
-from tensorplug.ops.casting import CAST
+from tensorplug.ops.elementwise.casting import CAST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -14,7 +14,7 @@ from tensorplug.contract.entries import DecompositionEntry
 from tensorplug.contract.owner import Owner
 from tensorplug.dispatch.calls import dispatch, dispatch_multiple
 from tensorplug.engine.registry import Owned
-from tensorplug.ops.casting import CAST
+from tensorplug.ops.elementwise.casting import CAST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

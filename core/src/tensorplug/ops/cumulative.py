@@ -11,15 +11,15 @@ from tensorplug.contract.arguments import flag
 from tensorplug.contract.spec import KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch
 from tensorplug.errors import ArgumentError, ShapeError
-from tensorplug.ops.arithmetic import subtract
-from tensorplug.ops.comparison import not_equal
 from tensorplug.ops.creation import full
 from tensorplug.ops.default_integers import accumulates
+from tensorplug.ops.elementwise.arithmetic import subtract
+from tensorplug.ops.elementwise.comparison import not_equal
+from tensorplug.ops.elementwise.powers import logaddexp
 from tensorplug.ops.extents import slice
 from tensorplug.ops.joining import concat
 from tensorplug.ops.kinds import floating
 from tensorplug.ops.movement import broadcast_to
-from tensorplug.ops.powers import logaddexp
 from tensorplug.ops.reduction import widen
 from tensorplug.ops.scans import scan
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.dispatch.calls import as_tensor
-from tensorplug.ops.casting import astype
+from tensorplug.ops.elementwise.casting import astype
 
 if TYPE_CHECKING:
     from collections.abc import Callable

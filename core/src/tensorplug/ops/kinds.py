@@ -8,8 +8,8 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.dispatch.calls import as_tensor
 from tensorplug.dispatch.host_values import is_scalar
 from tensorplug.errors import DTypeError, ShapeError
-from tensorplug.ops.casting import astype
 from tensorplug.ops.creation import full
+from tensorplug.ops.elementwise.casting import astype
 
 if TYPE_CHECKING:
     from collections.abc import Callable

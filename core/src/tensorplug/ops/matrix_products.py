@@ -11,10 +11,10 @@ from tensorplug.contract.arguments import quoted
 from tensorplug.contract.spec import KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch
 from tensorplug.errors import ArgumentError, ShapeError
-from tensorplug.ops.arithmetic import multiply
 from tensorplug.ops.arrangement import moveaxis
-from tensorplug.ops.comparison import logical_and
-from tensorplug.ops.complexes import conj
+from tensorplug.ops.elementwise.arithmetic import multiply
+from tensorplug.ops.elementwise.comparison import logical_and
+from tensorplug.ops.elementwise.complexes import conj
 from tensorplug.ops.kinds import operands
 from tensorplug.ops.movement import permute_dims, reshape
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tensorplug.contract import dtypes as dt
-from tensorplug.ops.comparison import logical_and, logical_not
+from tensorplug.ops.elementwise.comparison import logical_and, logical_not
 
 if TYPE_CHECKING:
     from tensorplug.contract.dtypes import DType, Scalar

@@ -9,8 +9,8 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch
 from tensorplug.errors import ShapeError
-from tensorplug.ops.casting import astype
 from tensorplug.ops.default_integers import accumulates, gives_indices
+from tensorplug.ops.elementwise.casting import astype
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor

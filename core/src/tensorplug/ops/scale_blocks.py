@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug.ops.casting import astype
+from tensorplug.ops.elementwise.casting import astype
 from tensorplug.ops.movement import broadcast_to, reshape
 from tensorplug.ops.reduction import sum as sum_
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tensorplug.contract import dtypes as dt
-from tensorplug.ops.arithmetic import multiply
 from tensorplug.ops.arrangement import flip
-from tensorplug.ops.choosing import where
 from tensorplug.ops.creation import full, ones
+from tensorplug.ops.elementwise.arithmetic import multiply
+from tensorplug.ops.elementwise.choosing import where
 from tensorplug.ops.indexing.indexing import gather
 from tensorplug.ops.indexing.writing import scatter_nd
 from tensorplug.ops.joining import concat

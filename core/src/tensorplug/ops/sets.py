@@ -10,13 +10,13 @@ from tensorplug.contract.arguments import flag
 from tensorplug.contract.spec import UNKNOWN, Attribute, KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch_multiple
 from tensorplug.errors import DTypeError, ShapeError
-from tensorplug.ops.arithmetic import minimum
-from tensorplug.ops.casting import astype
-from tensorplug.ops.comparison import equal, logical_and, logical_not, not_equal
-from tensorplug.ops.complexes import imag, real
 from tensorplug.ops.creation import full, ones, zeros
 from tensorplug.ops.cumulative import cumsum, diff
 from tensorplug.ops.default_integers import gives_indices
+from tensorplug.ops.elementwise.arithmetic import minimum
+from tensorplug.ops.elementwise.casting import astype
+from tensorplug.ops.elementwise.comparison import equal, logical_and, logical_not, not_equal
+from tensorplug.ops.elementwise.complexes import imag, real
 from tensorplug.ops.extents import slice
 from tensorplug.ops.indexing.coordinates import flatnonzero
 from tensorplug.ops.indexing.indexing import gather

@@ -13,9 +13,9 @@ from tensorplug.contract.arguments import flag, quoted
 from tensorplug.dispatch import host_values
 from tensorplug.dispatch.calls import as_tensor, dispatch, run_on
 from tensorplug.errors import ArgumentError, DTypeError
-from tensorplug.ops.arithmetic import add, floor_divide, multiply, subtract
-from tensorplug.ops.casting import astype
-from tensorplug.ops.elementwise import floor
+from tensorplug.ops.elementwise.arithmetic import add, floor_divide, multiply, subtract
+from tensorplug.ops.elementwise.casting import astype
+from tensorplug.ops.elementwise.unary import floor
 from tensorplug.ops.movement import reshape
 
 if TYPE_CHECKING:

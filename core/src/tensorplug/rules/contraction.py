@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from tensorplug.contract.rules import RuleTable
 from tensorplug.ops import contraction as ops
 from tensorplug.ops import movement
-from tensorplug.ops.arithmetic import add_n
-from tensorplug.ops.choosing import where
-from tensorplug.ops.comparison import equal
 from tensorplug.ops.contraction_order import label_sizes, terms
 from tensorplug.ops.creation import zeros_like
+from tensorplug.ops.elementwise.arithmetic import add_n
+from tensorplug.ops.elementwise.choosing import where
+from tensorplug.ops.elementwise.comparison import equal
 from tensorplug.ops.ranges import arange
 
 if TYPE_CHECKING:

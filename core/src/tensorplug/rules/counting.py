@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from tensorplug.contract.rules import RuleTable
 from tensorplug.ops import counting as ops
-from tensorplug.ops.choosing import where
 from tensorplug.ops.creation import full, zeros
+from tensorplug.ops.elementwise.choosing import where
 from tensorplug.ops.indexing.indexing import gather
 from tensorplug.ops.movement import reshape
 from tensorplug.ops.order import in_range

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tensorplug.contract.rules import RuleTable
 from tensorplug.mapping.derived import align, to_shape
 from tensorplug.ops import matrix_products as ops
-from tensorplug.ops.arithmetic import multiply
+from tensorplug.ops.elementwise.arithmetic import multiply
 from tensorplug.ops.movement import reshape
 
 if TYPE_CHECKING:

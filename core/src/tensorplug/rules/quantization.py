@@ -13,11 +13,11 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.contract.rules import RuleTable
 from tensorplug.ops import quantization as ops
 from tensorplug.ops import quantized_products
-from tensorplug.ops.casting import astype
-from tensorplug.ops.choosing import where
-from tensorplug.ops.comparison import logical_and
+from tensorplug.ops.elementwise.casting import astype
+from tensorplug.ops.elementwise.choosing import where
+from tensorplug.ops.elementwise.comparison import logical_and
+from tensorplug.ops.elementwise.rounding import round as round_
 from tensorplug.ops.matrix_products import matmul
-from tensorplug.ops.rounding import round as round_
 from tensorplug.ops.scale_blocks import centred, spread, total
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.contract.rules import RuleTable
 from tensorplug.dispatch.calls import dispatch, dispatch_multiple
 from tensorplug.ops import ragged as ops
-from tensorplug.ops.casting import astype
-from tensorplug.ops.choosing import where
-from tensorplug.ops.comparison import less
 from tensorplug.ops.counting import unsorted_segment_sum
 from tensorplug.ops.creation import asarray, full
+from tensorplug.ops.elementwise.casting import astype
+from tensorplug.ops.elementwise.choosing import where
+from tensorplug.ops.elementwise.comparison import less
 from tensorplug.ops.extents import slice as slice_
 from tensorplug.ops.indexing.indexing import gather
 from tensorplug.ops.movement import reshape

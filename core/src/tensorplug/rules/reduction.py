@@ -10,9 +10,9 @@ from tensorplug.contract.rules import RuleTable
 from tensorplug.ops import extents, joining, movement
 from tensorplug.ops import extremes as extremes_ops
 from tensorplug.ops import reduction as ops
-from tensorplug.ops.casting import astype
-from tensorplug.ops.comparison import equal
 from tensorplug.ops.creation import ones
+from tensorplug.ops.elementwise.casting import astype
+from tensorplug.ops.elementwise.comparison import equal
 
 if TYPE_CHECKING:
     from tensorplug.contract.spec import TensorType

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.rules import RuleTable
 from tensorplug.ops import sparse as ops
-from tensorplug.ops.arithmetic import maximum
-from tensorplug.ops.casting import astype
-from tensorplug.ops.choosing import where
-from tensorplug.ops.comparison import equal
 from tensorplug.ops.counting import unsorted_segment_sum
 from tensorplug.ops.creation import full, ones
+from tensorplug.ops.elementwise.arithmetic import maximum
+from tensorplug.ops.elementwise.casting import astype
+from tensorplug.ops.elementwise.choosing import where
+from tensorplug.ops.elementwise.comparison import equal
 from tensorplug.ops.indexing.indexing import gather
 from tensorplug.ops.movement import reshape
 

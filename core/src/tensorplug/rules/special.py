@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.rules import RuleTable
-from tensorplug.ops.casting import astype
-from tensorplug.ops.choosing import where
-from tensorplug.ops.elementwise import abs as abs_
-from tensorplug.ops.elementwise import exp, square
-from tensorplug.ops.rounding import sign
+from tensorplug.ops.elementwise.casting import astype
+from tensorplug.ops.elementwise.choosing import where
+from tensorplug.ops.elementwise.rounding import sign
+from tensorplug.ops.elementwise.unary import abs as abs_
+from tensorplug.ops.elementwise.unary import exp, square
 from tensorplug.ops.special import bessel_functions as bessel
 from tensorplug.ops.special import error_functions as error
 from tensorplug.ops.special import gamma_functions as gamma

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.rules import RuleTable
-from tensorplug.ops.casting import astype
-from tensorplug.ops.complexes import conj
 from tensorplug.ops.creation import full, ones
+from tensorplug.ops.elementwise.casting import astype
+from tensorplug.ops.elementwise.complexes import conj
 from tensorplug.ops.extents import pad
 from tensorplug.ops.extents import slice as slice_
 from tensorplug.ops.fft import spectral as ops

@@ -8,7 +8,8 @@ import numpy as np
 
 from tensorplug.contract.arguments import quoted
 from tensorplug.errors import ArgumentError
-from tensorplug.ops import complexes, movement
+from tensorplug.ops import movement
+from tensorplug.ops.elementwise import complexes
 from tensorplug.ops.indexing import getting
 
 if TYPE_CHECKING:

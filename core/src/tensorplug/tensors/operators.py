@@ -8,8 +8,9 @@ import numpy as np
 
 from tensorplug.contract.dtypes import string
 from tensorplug.dispatch.tensor import Tensor
-from tensorplug.ops import arithmetic, comparison, elementwise, matrix_products, movement, rounding
-from tensorplug.ops.bitwise import (
+from tensorplug.ops import matrix_products, movement
+from tensorplug.ops.elementwise import arithmetic, comparison, rounding, unary
+from tensorplug.ops.elementwise.bitwise import (
     bitwise_and,
     bitwise_invert,
     bitwise_left_shift,
@@ -31,13 +32,13 @@ class Operators:
         raise TypeError("tensors compare elementwise and cannot be hashed")
 
     def __neg__(self: Any) -> Tensor:
-        return elementwise.negative(self)
+        return unary.negative(self)
 
     def __pos__(self: Any) -> Tensor:
         return movement.identity(self)
 
     def __abs__(self: Any) -> Tensor:
-        return elementwise.abs(self)
+        return unary.abs(self)
 
     def __round__(self: Any, ndigits: SupportsIndex | None = None) -> Tensor:
         return rounding.round(self, 0 if ndigits is None else ndigits)

@@ -18,9 +18,9 @@ from tensorplug.contract.arguments import real as read_number
 from tensorplug.dispatch.calls import as_tensor
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import ArgumentError
-from tensorplug.ops.arithmetic import multiply
-from tensorplug.ops.casting import astype
-from tensorplug.ops.complexes import real
+from tensorplug.ops.elementwise.arithmetic import multiply
+from tensorplug.ops.elementwise.casting import astype
+from tensorplug.ops.elementwise.complexes import real
 from tensorplug.ops.reduction import sum as sum_
 from tensorplug.tensors.tree import flatten, paths
 

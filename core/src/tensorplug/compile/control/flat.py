@@ -39,7 +39,8 @@ from tensorplug.dispatch.context import current_context, engine_of
 from tensorplug.dispatch.eager import EAGER
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.engine.interpreters import Interpreter
-from tensorplug.ops import arithmetic, casting, comparison, ranges
+from tensorplug.ops import ranges
+from tensorplug.ops.elementwise import arithmetic, casting, comparison
 from tensorplug.ops.stepping import run_one_by_one
 
 if TYPE_CHECKING:

@@ -16,7 +16,8 @@ from tensorplug.contract import shapes
 from tensorplug.contract.arguments import flag
 from tensorplug.dispatch.calls import as_tensor
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
-from tensorplug.ops import casting, comparison, creation
+from tensorplug.ops import creation
+from tensorplug.ops.elementwise import casting, comparison
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

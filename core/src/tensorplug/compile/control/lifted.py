@@ -19,8 +19,9 @@ from tensorplug.dispatch.tensor import Tensor
 from tensorplug.engine.interpreters import Interpreter
 from tensorplug.engine.logical_devices import Carried
 from tensorplug.mapping.examples import Batched, Examples
-from tensorplug.ops import choosing, creation, reduction
+from tensorplug.ops import creation, reduction
 from tensorplug.ops.arrangement import moveaxis
+from tensorplug.ops.elementwise import choosing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

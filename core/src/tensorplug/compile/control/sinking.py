@@ -12,7 +12,8 @@ from tensorplug.compile.control.hoisting import fits
 from tensorplug.compile.control.sub_programs import SubProgram
 from tensorplug.dispatch.calls import dispatch
 from tensorplug.dispatch.context import use_context
-from tensorplug.ops import arithmetic, movement, reduction
+from tensorplug.ops import movement, reduction
+from tensorplug.ops.elementwise import arithmetic
 from tensorplug.ops.matrix_products import BATCH_MAT_MUL
 
 if TYPE_CHECKING:

@@ -26,7 +26,8 @@ from tensorplug.contract.spec import TensorType
 from tensorplug.dispatch.context import use_context
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.engine.operands import flatten
-from tensorplug.ops import choosing, movement
+from tensorplug.ops import movement
+from tensorplug.ops.elementwise import choosing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence

@@ -18,7 +18,8 @@ from tensorplug.compile.fusion.steps import Steps
 from tensorplug.compile.tracing.trace import Call
 from tensorplug.compile.tracing.values import Constant, Value
 from tensorplug.contract import dtypes as dt
-from tensorplug.ops import arithmetic, matrix_products, movement
+from tensorplug.ops import matrix_products, movement
+from tensorplug.ops.elementwise import arithmetic
 from tensorplug.ops.nn import activation, fused
 from tensorplug.ops.nn.convolution import convolution, depthwise
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tensorplug.contract.tables import DecompositionTable
-from tensorplug.ops.casting import astype
-from tensorplug.ops.choosing import where
+from tensorplug.ops.elementwise.casting import astype
+from tensorplug.ops.elementwise.choosing import where
 from tensorplug.ops.image import cropping as ops
 from tensorplug.ops.image import pixel_sampling
 from tensorplug.ops.image.crop_places import check_existing, places, samples_of

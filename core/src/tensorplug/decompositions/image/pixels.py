@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import DecompositionTable
-from tensorplug.ops.arithmetic import maximum, minimum
-from tensorplug.ops.casting import astype
-from tensorplug.ops.choosing import where
 from tensorplug.ops.creation import full
-from tensorplug.ops.elementwise import floor
+from tensorplug.ops.elementwise.arithmetic import maximum, minimum
+from tensorplug.ops.elementwise.casting import astype
+from tensorplug.ops.elementwise.choosing import where
+from tensorplug.ops.elementwise.unary import floor
 from tensorplug.ops.extents import slice as slice_
 from tensorplug.ops.image import pixels as ops
 from tensorplug.ops.image.fill_modes import Arithmetic

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract.tables import DecompositionTable
-from tensorplug.ops.casting import astype
 from tensorplug.ops.creation import asarray
+from tensorplug.ops.elementwise.casting import astype
 from tensorplug.ops.image import resizing as ops
 from tensorplug.ops.indexing.indexing import gather
 from tensorplug.ops.indexing.writing import scatter_nd

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tensorplug.contract.tables import DecompositionTable
-from tensorplug.ops.casting import astype
-from tensorplug.ops.choosing import where
 from tensorplug.ops.creation import asarray, zeros
+from tensorplug.ops.elementwise.casting import astype
+from tensorplug.ops.elementwise.choosing import where
 from tensorplug.ops.image import pixel_sampling
 from tensorplug.ops.image import warping as ops
 from tensorplug.ops.image.projections import project, samples_of

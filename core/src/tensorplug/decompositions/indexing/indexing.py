@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import DecompositionTable
-from tensorplug.ops.arithmetic import maximum
-from tensorplug.ops.choosing import where
 from tensorplug.ops.creation import asarray, full, ones
+from tensorplug.ops.elementwise.arithmetic import maximum
+from tensorplug.ops.elementwise.choosing import where
 from tensorplug.ops.indexing import indexing as ops
 from tensorplug.ops.indexing import writing
 from tensorplug.ops.joining import concat

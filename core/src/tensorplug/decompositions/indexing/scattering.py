@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import DecompositionTable
 from tensorplug.ops import segmented_scans
-from tensorplug.ops.arithmetic import add, maximum, minimum, multiply
-from tensorplug.ops.choosing import where
 from tensorplug.ops.creation import ones
+from tensorplug.ops.elementwise.arithmetic import add, maximum, minimum, multiply
+from tensorplug.ops.elementwise.choosing import where
 from tensorplug.ops.indexing import scattering as ops
 from tensorplug.ops.indexing.indexing import flatten_indices, gather, scatter_depth
 from tensorplug.ops.indexing.writing import scatter_nd

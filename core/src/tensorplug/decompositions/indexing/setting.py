@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import DecompositionTable
 from tensorplug.dispatch.calls import dispatch
-from tensorplug.ops.choosing import where
 from tensorplug.ops.creation import ones
+from tensorplug.ops.elementwise.choosing import where
 from tensorplug.ops.indexing import setting as ops
 from tensorplug.ops.indexing.slicing import STRIDED_SLICE_GRAD, selection
 from tensorplug.ops.movement import broadcast_to

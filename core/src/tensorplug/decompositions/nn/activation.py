@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tensorplug.contract.tables import DecompositionTable
-from tensorplug.decompositions import complex_functions as parts
-from tensorplug.decompositions.complex_functions import by_parts
-from tensorplug.ops.arithmetic import maximum, minimum
-from tensorplug.ops.casting import astype
-from tensorplug.ops.choosing import where
-from tensorplug.ops.comparison import not_equal
+from tensorplug.decompositions.elementwise import complex_functions as parts
+from tensorplug.decompositions.elementwise.complex_functions import by_parts
 from tensorplug.ops.creation import full
-from tensorplug.ops.elementwise import abs as abs_
-from tensorplug.ops.elementwise import exp, log, tanh
+from tensorplug.ops.elementwise.arithmetic import maximum, minimum
+from tensorplug.ops.elementwise.casting import astype
+from tensorplug.ops.elementwise.choosing import where
+from tensorplug.ops.elementwise.comparison import not_equal
+from tensorplug.ops.elementwise.powers import log1p
+from tensorplug.ops.elementwise.unary import abs as abs_
+from tensorplug.ops.elementwise.unary import exp, log, tanh
 from tensorplug.ops.nn import activation as ops
-from tensorplug.ops.powers import log1p
 from tensorplug.ops.reduction import max as max_
 from tensorplug.ops.reduction import sum as sum_
 

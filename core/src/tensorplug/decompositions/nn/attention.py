@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tensorplug.contract.tables import DecompositionTable
-from tensorplug.ops.casting import astype
-from tensorplug.ops.choosing import where
 from tensorplug.ops.creation import full, zeros
-from tensorplug.ops.elementwise import log
+from tensorplug.ops.elementwise.casting import astype
+from tensorplug.ops.elementwise.choosing import where
+from tensorplug.ops.elementwise.unary import log
 from tensorplug.ops.matrix_products import matmul
 from tensorplug.ops.movement import squeeze
 from tensorplug.ops.nn import attention as ops

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import DecompositionTable
-from tensorplug.ops.casting import astype
-from tensorplug.ops.choosing import where
-from tensorplug.ops.comparison import equal, less
+from tensorplug.ops.elementwise.casting import astype
+from tensorplug.ops.elementwise.choosing import where
+from tensorplug.ops.elementwise.comparison import equal, less
 from tensorplug.ops.indexing.indexing import take_along_axis
 from tensorplug.ops.movement import expand_dims, squeeze
 from tensorplug.ops.nn import cross_entropy as ops

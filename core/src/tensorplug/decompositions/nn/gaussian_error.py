@@ -6,9 +6,9 @@ import math
 from typing import TYPE_CHECKING, Final
 
 from tensorplug.contract.tables import DecompositionTable
-from tensorplug.ops.arithmetic import maximum
-from tensorplug.ops.clipping import clip
-from tensorplug.ops.elementwise import exp, square
+from tensorplug.ops.elementwise.arithmetic import maximum
+from tensorplug.ops.elementwise.clipping import clip
+from tensorplug.ops.elementwise.unary import exp, square
 from tensorplug.ops.nn import gaussian_error as ops
 from tensorplug.ops.nn.activation import sigmoid
 from tensorplug.ops.special.error_functions import erfc

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract.tables import DecompositionTable
-from tensorplug.ops.elementwise import sqrt
+from tensorplug.ops.elementwise.unary import sqrt
 from tensorplug.ops.nn import layer_normalization as ops
 from tensorplug.ops.nn.normalization import moments
 from tensorplug.ops.reduction import mean

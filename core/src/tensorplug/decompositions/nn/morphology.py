@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract.tables import DecompositionTable
-from tensorplug.ops.choosing import where
+from tensorplug.ops.elementwise.choosing import where
 from tensorplug.ops.joining import concat
 from tensorplug.ops.movement import expand_dims, reshape
 from tensorplug.ops.nn.convolution import morphology as ops

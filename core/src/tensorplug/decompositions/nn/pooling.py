@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import DecompositionTable
-from tensorplug.ops.arithmetic import maximum
-from tensorplug.ops.casting import astype
-from tensorplug.ops.choosing import where
 from tensorplug.ops.creation import full
+from tensorplug.ops.elementwise.arithmetic import maximum
+from tensorplug.ops.elementwise.casting import astype
+from tensorplug.ops.elementwise.choosing import where
 from tensorplug.ops.movement import broadcast_to, reshape
 from tensorplug.ops.nn.convolution import argmax_pooling
 from tensorplug.ops.nn.convolution import pooling as ops

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tensorplug.contract.tables import DecompositionTable
-from tensorplug.ops.arithmetic import maximum
-from tensorplug.ops.choosing import where
-from tensorplug.ops.clipping import clip
-from tensorplug.ops.elementwise import abs as abs_
-from tensorplug.ops.elementwise import exp
+from tensorplug.ops.elementwise.arithmetic import maximum
+from tensorplug.ops.elementwise.choosing import where
+from tensorplug.ops.elementwise.clipping import clip
+from tensorplug.ops.elementwise.unary import abs as abs_
+from tensorplug.ops.elementwise.unary import exp
 from tensorplug.ops.nn import sigmoid_linear as ops
 from tensorplug.ops.nn.activation import sigmoid
 

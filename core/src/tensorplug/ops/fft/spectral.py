@@ -16,8 +16,8 @@ from tensorplug.contract.arguments import choice
 from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
-from tensorplug.ops.casting import astype
-from tensorplug.ops.complexes import conj
+from tensorplug.ops.elementwise.casting import astype
+from tensorplug.ops.elementwise.complexes import conj
 from tensorplug.ops.extents import pad
 from tensorplug.ops.extents import slice as slice_
 from tensorplug.ops.movement import permute_dims

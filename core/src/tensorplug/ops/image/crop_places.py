@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tensorplug.contract import dtypes as dt
-from tensorplug.ops.casting import astype
-from tensorplug.ops.choosing import where
-from tensorplug.ops.comparison import greater_equal, less, less_equal, logical_and
+from tensorplug.ops.elementwise.casting import astype
+from tensorplug.ops.elementwise.choosing import where
+from tensorplug.ops.elementwise.comparison import greater_equal, less, less_equal, logical_and
 from tensorplug.ops.extents import slice as slice_
 from tensorplug.ops.image import pixel_sampling
 from tensorplug.ops.kinds import widen_half

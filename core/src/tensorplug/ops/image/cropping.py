@@ -10,7 +10,7 @@ from tensorplug.contract.arguments import quoted
 from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, dispatch
 from tensorplug.errors import ArgumentError, ShapeError
-from tensorplug.ops.casting import astype
+from tensorplug.ops.elementwise.casting import astype
 from tensorplug.ops.image.resizing import size_attribute
 
 if TYPE_CHECKING:

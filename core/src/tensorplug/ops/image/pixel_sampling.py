@@ -11,11 +11,11 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from tensorplug.contract import dtypes as dt
-from tensorplug.ops.arithmetic import add, maximum, minimum
-from tensorplug.ops.casting import astype
-from tensorplug.ops.choosing import where
-from tensorplug.ops.comparison import greater_equal, less_equal, logical_and
-from tensorplug.ops.elementwise import floor
+from tensorplug.ops.elementwise.arithmetic import add, maximum, minimum
+from tensorplug.ops.elementwise.casting import astype
+from tensorplug.ops.elementwise.choosing import where
+from tensorplug.ops.elementwise.comparison import greater_equal, less_equal, logical_and
+from tensorplug.ops.elementwise.unary import floor
 from tensorplug.ops.indexing.indexing import gather
 from tensorplug.ops.indexing.writing import scatter_nd
 from tensorplug.ops.joining import concat

@@ -13,7 +13,7 @@ from tensorplug.contract.arguments import quoted
 from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, dispatch
 from tensorplug.errors import ArgumentError, PackageNotInstalledError, ShapeError
-from tensorplug.ops.comparison import greater, less, logical_or
+from tensorplug.ops.elementwise.comparison import greater, less, logical_or
 from tensorplug.ops.reduction import any as any_
 from tensorplug.system.distributions import pip_install
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tensorplug.contract import dtypes as dt
-from tensorplug.ops.choosing import where
-from tensorplug.ops.comparison import equal, logical_and
-from tensorplug.ops.elementwise import floor
+from tensorplug.ops.elementwise.choosing import where
+from tensorplug.ops.elementwise.comparison import equal, logical_and
+from tensorplug.ops.elementwise.unary import floor
 from tensorplug.ops.extents import slice as slice_
 from tensorplug.ops.image import fill_modes, pixel_sampling
 from tensorplug.ops.kinds import widen_half

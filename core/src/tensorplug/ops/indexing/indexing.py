@@ -10,9 +10,9 @@ from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch, dispatch_binary
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
 from tensorplug.ops import movement
-from tensorplug.ops.casting import astype
-from tensorplug.ops.choosing import where
 from tensorplug.ops.creation import full
+from tensorplug.ops.elementwise.casting import astype
+from tensorplug.ops.elementwise.choosing import where
 
 if TYPE_CHECKING:
     from tensorplug.contract.dtypes import DType, Scalar

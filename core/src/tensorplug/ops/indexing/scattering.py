@@ -11,7 +11,7 @@ from tensorplug.contract.spec import KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, dispatch
 from tensorplug.errors import DTypeError, ShapeError
 from tensorplug.ops import joining, movement
-from tensorplug.ops.casting import astype
+from tensorplug.ops.elementwise.casting import astype
 from tensorplug.ops.indexing import indexing, writing
 from tensorplug.ops.indexing.setting import cast_value
 from tensorplug.ops.ranges import arange

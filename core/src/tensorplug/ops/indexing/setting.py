@@ -14,7 +14,8 @@ from tensorplug.dispatch import host_values
 from tensorplug.dispatch.calls import as_tensor, dispatch
 from tensorplug.dispatch.context import current_context, engine_of
 from tensorplug.errors import DTypeError, ShapeError
-from tensorplug.ops import casting, choosing, movement
+from tensorplug.ops import movement
+from tensorplug.ops.elementwise import casting, choosing
 from tensorplug.ops.indexing import indexing, slicing, writing
 from tensorplug.ops.indexing.getting import (
     apply_slices,

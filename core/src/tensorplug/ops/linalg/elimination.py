@@ -9,9 +9,9 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import KernelSpec, TensorType
 from tensorplug.dispatch.calls import dispatch_multiple
 from tensorplug.errors import ShapeError
-from tensorplug.ops.casting import astype
-from tensorplug.ops.comparison import equal
 from tensorplug.ops.diagonals import eye, tril, triu
+from tensorplug.ops.elementwise.casting import astype
+from tensorplug.ops.elementwise.comparison import equal
 from tensorplug.ops.extents import slice as slice_
 from tensorplug.ops.movement import expand_dims
 from tensorplug.ops.ranges import arange

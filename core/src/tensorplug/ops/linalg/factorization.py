@@ -14,7 +14,7 @@ from tensorplug.contract.arguments import choice
 from tensorplug.contract.spec import KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, dispatch, dispatch_multiple
 from tensorplug.errors import ShapeError
-from tensorplug.ops.complexes import conj
+from tensorplug.ops.elementwise.complexes import conj
 from tensorplug.ops.movement import matrix_transpose
 
 if TYPE_CHECKING:

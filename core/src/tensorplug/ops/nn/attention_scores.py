@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.ops.choosing import where
-from tensorplug.ops.comparison import greater_equal
-from tensorplug.ops.elementwise import exp
+from tensorplug.ops.elementwise.choosing import where
+from tensorplug.ops.elementwise.comparison import greater_equal
+from tensorplug.ops.elementwise.unary import exp
 from tensorplug.ops.kinds import widen_half
 from tensorplug.ops.matrix_products import matmul
 from tensorplug.ops.movement import expand_dims

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import KernelSpec, TensorType
 from tensorplug.dispatch.calls import dispatch
-from tensorplug.ops.arithmetic import add
+from tensorplug.ops.elementwise.arithmetic import add
 from tensorplug.ops.nn import recurrent_layers
 
 if TYPE_CHECKING:

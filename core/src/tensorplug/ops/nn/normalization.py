@@ -12,7 +12,7 @@ from tensorplug.contract.spec import KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
 from tensorplug.ops import extents, movement
-from tensorplug.ops.arithmetic import squared_difference
+from tensorplug.ops.elementwise.arithmetic import squared_difference
 from tensorplug.ops.reduction import mean as mean_of
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from tensorplug.dispatch.calls import as_tensor
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
 from tensorplug.ops import extents, joining, movement
 from tensorplug.ops.arrangement import flip
-from tensorplug.ops.casting import astype
-from tensorplug.ops.choosing import where
-from tensorplug.ops.comparison import less
 from tensorplug.ops.creation import zeros
+from tensorplug.ops.elementwise.casting import astype
+from tensorplug.ops.elementwise.choosing import where
+from tensorplug.ops.elementwise.comparison import less
 from tensorplug.ops.matrix_products import matmul
 from tensorplug.ops.ranges import arange
 

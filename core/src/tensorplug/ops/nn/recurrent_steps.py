@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.ops.arrangement import moveaxis
-from tensorplug.ops.casting import astype
-from tensorplug.ops.choosing import where
 from tensorplug.ops.creation import zeros_like
-from tensorplug.ops.elementwise import tanh
+from tensorplug.ops.elementwise.casting import astype
+from tensorplug.ops.elementwise.choosing import where
+from tensorplug.ops.elementwise.unary import tanh
 from tensorplug.ops.extents import slice
 from tensorplug.ops.indexing.slicing import split
 from tensorplug.ops.joining import concat

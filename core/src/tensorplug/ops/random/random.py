@@ -19,9 +19,10 @@ from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
 from tensorplug.dispatch import host_values
 from tensorplug.dispatch.calls import as_tensor, dispatch
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
-from tensorplug.ops import arithmetic, creation, joining, reduction
-from tensorplug.ops.casting import astype
-from tensorplug.ops.comparison import less
+from tensorplug.ops import creation, joining, reduction
+from tensorplug.ops.elementwise import arithmetic
+from tensorplug.ops.elementwise.casting import astype
+from tensorplug.ops.elementwise.comparison import less
 from tensorplug.ops.random import philox
 
 if TYPE_CHECKING:

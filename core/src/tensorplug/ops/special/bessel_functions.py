@@ -9,9 +9,9 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.contract import inference
 from tensorplug.contract.spec import KernelSpec
 from tensorplug.dispatch.calls import dispatch_unary
-from tensorplug.ops.choosing import where
-from tensorplug.ops.elementwise import abs as abs_
-from tensorplug.ops.elementwise import exp
+from tensorplug.ops.elementwise.choosing import where
+from tensorplug.ops.elementwise.unary import abs as abs_
+from tensorplug.ops.elementwise.unary import exp
 from tensorplug.ops.kinds import compute
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.contract import inference
 from tensorplug.contract.spec import KernelSpec
 from tensorplug.dispatch.calls import dispatch_unary
-from tensorplug.ops import elementwise
-from tensorplug.ops.choosing import where
-from tensorplug.ops.elementwise import log
+from tensorplug.ops.elementwise import unary
+from tensorplug.ops.elementwise.choosing import where
+from tensorplug.ops.elementwise.powers import log1p
+from tensorplug.ops.elementwise.unary import log
 from tensorplug.ops.kinds import compute
-from tensorplug.ops.powers import log1p
 from tensorplug.ops.special.normal_formulas import exp_minus_half_square
 from tensorplug.ops.special.tensor_functions import FUNCTIONS
 
@@ -161,10 +161,10 @@ def ndtr(x: ArrayLike, /) -> Tensor:
 
 
 def _ndtr(x: Tensor) -> Tensor:
-    middle = elementwise.abs(x) < 1.0
+    middle = unary.abs(x) < 1.0
     near = 0.5 * erfc(where(middle, x, 0.0) * -_ROOT_HALF)  # |x| has no slope at 0
     far = where(middle, 1.0, x)
-    below = 0.5 * exp_minus_half_square(FUNCTIONS, far) * erfcx(elementwise.abs(far) * _ROOT_HALF)
+    below = 0.5 * exp_minus_half_square(FUNCTIONS, far) * erfcx(unary.abs(far) * _ROOT_HALF)
     return where(middle, near, where(x < 0.0, below, 1.0 - below))
 
 

@@ -14,11 +14,11 @@ from tensorplug.contract.spec import KernelSpec, TensorType
 from tensorplug.dispatch import host_values
 from tensorplug.dispatch.calls import as_tensor, dispatch, dispatch_unary
 from tensorplug.errors import ArgumentError, DTypeError
-from tensorplug.ops.arithmetic import maximum, minimum
-from tensorplug.ops.choosing import where
-from tensorplug.ops.elementwise import exp, floor, log
+from tensorplug.ops.elementwise.arithmetic import maximum, minimum
+from tensorplug.ops.elementwise.choosing import where
+from tensorplug.ops.elementwise.powers import log1p
+from tensorplug.ops.elementwise.unary import exp, floor, log
 from tensorplug.ops.kinds import compute
-from tensorplug.ops.powers import log1p
 from tensorplug.ops.special.gamma_formulas import BERNOULLI, stirling_remainder
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.ops.choosing import where
-from tensorplug.ops.elementwise import exp, log
+from tensorplug.ops.elementwise.choosing import where
+from tensorplug.ops.elementwise.unary import exp, log
 from tensorplug.ops.special import incomplete_gamma_formulas as formulas
 from tensorplug.ops.special.gamma_functions import digamma, gammaln
 from tensorplug.ops.special.tensor_functions import FUNCTIONS

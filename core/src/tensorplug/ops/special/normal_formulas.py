@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
-from tensorplug.ops import error_function
+from tensorplug.ops.elementwise import error_function
 from tensorplug.ops.special.evaluation import high_half, ratio
 
 # ndtri(0.5 + q) / q for 0.180625 - q**2, |q| <= 0.425

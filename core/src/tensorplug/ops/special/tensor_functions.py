@@ -6,8 +6,8 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Final
 
 from tensorplug.dispatch.calls import as_tensor
-from tensorplug.ops import elementwise, powers
-from tensorplug.ops.choosing import where
+from tensorplug.ops.elementwise import powers, unary
+from tensorplug.ops.elementwise.choosing import where
 from tensorplug.ops.reduction import sum
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def are_few(x: Tensor, count: int) -> bool:
 
 
 FUNCTIONS: Final = SimpleNamespace(
-    **vars(elementwise),
+    **vars(unary),
     where=where,
     expm1=powers.expm1,
     log1p=powers.log1p,

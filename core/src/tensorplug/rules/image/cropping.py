@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tensorplug.contract.rules import RuleTable
-from tensorplug.ops.casting import astype
-from tensorplug.ops.choosing import where
-from tensorplug.ops.comparison import logical_and
 from tensorplug.ops.creation import asarray, zeros
+from tensorplug.ops.elementwise.casting import astype
+from tensorplug.ops.elementwise.choosing import where
+from tensorplug.ops.elementwise.comparison import logical_and
 from tensorplug.ops.image import cropping as ops
 from tensorplug.ops.image import pixel_sampling
 from tensorplug.ops.image.crop_places import (

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.rules import RuleTable
 from tensorplug.dispatch.calls import dispatch
-from tensorplug.ops.complexes import complex as complex_
-from tensorplug.ops.complexes import imag, real
 from tensorplug.ops.creation import zeros
+from tensorplug.ops.elementwise.complexes import complex as complex_
+from tensorplug.ops.elementwise.complexes import imag, real
 from tensorplug.ops.image import resizing as ops
 from tensorplug.ops.movement import broadcast_to
 

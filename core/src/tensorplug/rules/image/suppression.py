@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.rules import RuleTable
-from tensorplug.ops.arithmetic import maximum, minimum
-from tensorplug.ops.casting import astype
-from tensorplug.ops.choosing import where
-from tensorplug.ops.comparison import equal, greater, less, logical_and
 from tensorplug.ops.creation import zeros
-from tensorplug.ops.elementwise import exp
+from tensorplug.ops.elementwise.arithmetic import maximum, minimum
+from tensorplug.ops.elementwise.casting import astype
+from tensorplug.ops.elementwise.choosing import where
+from tensorplug.ops.elementwise.comparison import equal, greater, less, logical_and
+from tensorplug.ops.elementwise.unary import exp
 from tensorplug.ops.extents import slice as slice_
 from tensorplug.ops.image import suppression as ops
 from tensorplug.ops.indexing.indexing import gather

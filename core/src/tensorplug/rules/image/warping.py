@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from tensorplug.contract.rules import RuleTable
 from tensorplug.dispatch.calls import dispatch
-from tensorplug.ops.casting import astype
-from tensorplug.ops.choosing import where
 from tensorplug.ops.creation import asarray, zeros
+from tensorplug.ops.elementwise.casting import astype
+from tensorplug.ops.elementwise.choosing import where
 from tensorplug.ops.image import fill_modes, pixel_sampling
 from tensorplug.ops.image import warping as ops
 from tensorplug.ops.image.projections import BY_OPS, project, samples_of, sloped_samples_of

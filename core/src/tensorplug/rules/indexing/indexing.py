@@ -9,9 +9,9 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.contract.rules import RuleTable
 from tensorplug.mapping.derived import in_front, to_shape
 from tensorplug.ops.arrangement import moveaxis
-from tensorplug.ops.casting import astype
-from tensorplug.ops.choosing import where
 from tensorplug.ops.creation import full, ones, zeros
+from tensorplug.ops.elementwise.casting import astype
+from tensorplug.ops.elementwise.choosing import where
 from tensorplug.ops.indexing import indexing as ops
 from tensorplug.ops.indexing import scattering, writing
 from tensorplug.ops.joining import concat

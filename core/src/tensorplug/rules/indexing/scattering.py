@@ -9,10 +9,16 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.contract.rules import RuleTable
 from tensorplug.dispatch.calls import dispatch
 from tensorplug.ops import segmented_scans
-from tensorplug.ops.casting import astype
-from tensorplug.ops.choosing import where
-from tensorplug.ops.comparison import equal, logical_and, logical_not, logical_or, not_equal
 from tensorplug.ops.creation import full, ones, zeros_like
+from tensorplug.ops.elementwise.casting import astype
+from tensorplug.ops.elementwise.choosing import where
+from tensorplug.ops.elementwise.comparison import (
+    equal,
+    logical_and,
+    logical_not,
+    logical_or,
+    not_equal,
+)
 from tensorplug.ops.indexing import scattering as ops
 from tensorplug.ops.indexing.indexing import flatten_indices, gather_nd, scatter_depth
 from tensorplug.ops.indexing.writing import scatter_nd

@@ -21,14 +21,14 @@ from tensorplug.errors import GradientNotFoundError
 from tensorplug.mapping.derived import align, in_front
 from tensorplug.ops import creation, diagonals
 from tensorplug.ops.arrangement import flip, roll
-from tensorplug.ops.casting import astype
-from tensorplug.ops.choosing import where
-from tensorplug.ops.comparison import equal, greater
-from tensorplug.ops.complexes import complex as complex_
-from tensorplug.ops.complexes import conj as conjugate
-from tensorplug.ops.complexes import imag, real
 from tensorplug.ops.creation import asarray, ones_like
 from tensorplug.ops.diagonals import tril
+from tensorplug.ops.elementwise.casting import astype
+from tensorplug.ops.elementwise.choosing import where
+from tensorplug.ops.elementwise.comparison import equal, greater
+from tensorplug.ops.elementwise.complexes import complex as complex_
+from tensorplug.ops.elementwise.complexes import conj as conjugate
+from tensorplug.ops.elementwise.complexes import imag, real
 from tensorplug.ops.extents import slice as slice_
 from tensorplug.ops.joining import concat
 from tensorplug.ops.linalg import eigenvalues, systems, triangular

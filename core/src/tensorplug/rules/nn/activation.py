@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.rules import RuleTable
 from tensorplug.dispatch.calls import dispatch
-from tensorplug.ops.choosing import where
-from tensorplug.ops.comparison import logical_and
-from tensorplug.ops.elementwise import exp, tanh
+from tensorplug.ops.elementwise.choosing import where
+from tensorplug.ops.elementwise.comparison import logical_and
+from tensorplug.ops.elementwise.unary import exp, tanh
 from tensorplug.ops.nn import activation as ops
 from tensorplug.ops.nn.cross_entropy import SOFTMAX_GRAD
 from tensorplug.ops.reduction import sum as sum_

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 from tensorplug.contract.rules import RuleTable
 from tensorplug.dispatch.calls import dispatch_multiple
 from tensorplug.mapping.derived import align, in_front
-from tensorplug.ops.arithmetic import add
-from tensorplug.ops.casting import astype
+from tensorplug.ops.elementwise.arithmetic import add
+from tensorplug.ops.elementwise.casting import astype
 from tensorplug.ops.matrix_products import matmul
 from tensorplug.ops.nn import attention as ops
 from tensorplug.ops.nn.attention_scores import (

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 from tensorplug.contract.rules import RuleTable
 from tensorplug.contract.windows import channel_axis
 from tensorplug.dispatch.calls import dispatch
-from tensorplug.ops.arithmetic import add
-from tensorplug.ops.choosing import where
-from tensorplug.ops.comparison import logical_and
 from tensorplug.ops.creation import zeros_like
+from tensorplug.ops.elementwise.arithmetic import add
+from tensorplug.ops.elementwise.choosing import where
+from tensorplug.ops.elementwise.comparison import logical_and
 from tensorplug.ops.matrix_products import matmul
 from tensorplug.ops.nn import fused as ops
 from tensorplug.ops.nn.convolution import convolution, depthwise

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from tensorplug.contract.rules import RuleTable
 from tensorplug.dispatch.calls import dispatch
-from tensorplug.ops.clipping import clip
-from tensorplug.ops.elementwise import exp, square, tanh
+from tensorplug.ops.elementwise.clipping import clip
+from tensorplug.ops.elementwise.unary import exp, square, tanh
 from tensorplug.ops.nn import gaussian_error as ops
 from tensorplug.ops.nn.activation import SIGMOID_GRAD
 

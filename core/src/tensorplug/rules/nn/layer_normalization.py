@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract.rules import RuleTable
 from tensorplug.dispatch.calls import dispatch
+from tensorplug.ops.elementwise.powers import rsqrt
 from tensorplug.ops.nn import layer_normalization as ops
 from tensorplug.ops.nn.normalization import moments
-from tensorplug.ops.powers import rsqrt
 from tensorplug.ops.reduction import mean
 
 if TYPE_CHECKING:

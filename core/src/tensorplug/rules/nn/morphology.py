@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract.rules import RuleTable
 from tensorplug.dispatch.calls import dispatch
-from tensorplug.ops.choosing import where
+from tensorplug.ops.elementwise.choosing import where
 from tensorplug.ops.movement import reshape
 from tensorplug.ops.nn.convolution import morphology as ops
 from tensorplug.ops.nn.convolution.patches import find_largest_sums, taps

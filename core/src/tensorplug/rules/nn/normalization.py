@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tensorplug.contract.rules import RuleTable
 from tensorplug.dispatch.calls import dispatch
 from tensorplug.mapping.derived import align, in_front
-from tensorplug.ops.elementwise import sqrt
+from tensorplug.ops.elementwise.unary import sqrt
 from tensorplug.ops.nn import layer_normalization, normalization
 from tensorplug.ops.nn import normalization as ops
 from tensorplug.ops.nn.normalization import compute_neighbours_norm, sum_neighbours

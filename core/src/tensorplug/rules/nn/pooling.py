@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract.rules import RuleTable
 from tensorplug.dispatch.calls import dispatch
-from tensorplug.ops.choosing import where
+from tensorplug.ops.elementwise.choosing import where
 from tensorplug.ops.nn.convolution import argmax_pooling
 from tensorplug.ops.nn.convolution import pooling as ops
 from tensorplug.ops.nn.convolution.averaging import divide_by_counts, sum_pairwise

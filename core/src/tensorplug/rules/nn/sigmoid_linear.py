@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from tensorplug.contract.rules import RuleTable
 from tensorplug.dispatch.calls import dispatch
-from tensorplug.ops.clipping import clip
-from tensorplug.ops.elementwise import tanh
+from tensorplug.ops.elementwise.clipping import clip
+from tensorplug.ops.elementwise.unary import tanh
 from tensorplug.ops.nn import sigmoid_linear as ops
 from tensorplug.ops.nn.activation import SIGMOID_GRAD
 

@@ -12,9 +12,15 @@ from typing import TYPE_CHECKING
 
 from tensorplug.contract.windows import channel_axis
 from tensorplug.ops import creation, extents, movement
-from tensorplug.ops.arithmetic import maximum
-from tensorplug.ops.choosing import where
-from tensorplug.ops.comparison import equal, logical_and, logical_not, logical_or, not_equal
+from tensorplug.ops.elementwise.arithmetic import maximum
+from tensorplug.ops.elementwise.choosing import where
+from tensorplug.ops.elementwise.comparison import (
+    equal,
+    logical_and,
+    logical_not,
+    logical_or,
+    not_equal,
+)
 from tensorplug.ops.indexing.getting import getitem
 from tensorplug.ops.order import lowest
 

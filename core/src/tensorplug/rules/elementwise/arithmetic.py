@@ -7,13 +7,9 @@ from typing import TYPE_CHECKING
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.rules import RuleTable
-from tensorplug.ops import (
-    arithmetic,
-    casting,
-    choosing,
-)
-from tensorplug.ops import comparison as cmp
-from tensorplug.ops import elementwise as ops
+from tensorplug.ops.elementwise import arithmetic, casting, choosing
+from tensorplug.ops.elementwise import comparison as cmp
+from tensorplug.ops.elementwise import unary as ops
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import DecompositionTable
-from tensorplug.ops import bitwise as ops
-from tensorplug.ops.arithmetic import add_n, pow
-from tensorplug.ops.casting import astype
-from tensorplug.ops.choosing import where
-from tensorplug.ops.comparison import logical_and, logical_not, logical_or, not_equal
 from tensorplug.ops.creation import asarray
+from tensorplug.ops.elementwise import bitwise as ops
+from tensorplug.ops.elementwise.arithmetic import add_n, pow
+from tensorplug.ops.elementwise.casting import astype
+from tensorplug.ops.elementwise.choosing import where
+from tensorplug.ops.elementwise.comparison import logical_and, logical_not, logical_or, not_equal
 from tensorplug.ops.indexing.indexing import gather
 from tensorplug.ops.order import reverse_order
 

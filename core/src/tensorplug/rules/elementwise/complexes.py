@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tensorplug.contract.rules import RuleTable
-from tensorplug.ops import complexes as ops
-from tensorplug.ops.arithmetic import div_no_nan
-from tensorplug.ops.casting import astype
+from tensorplug.ops.elementwise import complexes as ops
+from tensorplug.ops.elementwise.arithmetic import div_no_nan
+from tensorplug.ops.elementwise.casting import astype
 
 if TYPE_CHECKING:
     from tensorplug.contract.spec import TensorType

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tensorplug.contract.rules import RuleTable
-from tensorplug.ops import comparison as ops
+from tensorplug.ops.elementwise import comparison as ops
 
 rules: RuleTable = RuleTable()
 for spec in (

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.rules import RuleTable
-from tensorplug.ops import bitcasting as ops
-from tensorplug.ops.complexes import conj
 from tensorplug.ops.creation import zeros
+from tensorplug.ops.elementwise import bitcasting as ops
+from tensorplug.ops.elementwise.complexes import conj
 
 if TYPE_CHECKING:
     from tensorplug.contract.dtypes import DType

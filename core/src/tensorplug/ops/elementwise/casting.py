@@ -17,8 +17,8 @@ from tensorplug.dispatch.calls import (
     run_on,
 )
 from tensorplug.errors import DTypeError
-from tensorplug.ops.arithmetic import maximum, minimum
-from tensorplug.ops.choosing import where
+from tensorplug.ops.elementwise.arithmetic import maximum, minimum
+from tensorplug.ops.elementwise.choosing import where
 from tensorplug.ops.movement import IDENTITY
 
 if TYPE_CHECKING:

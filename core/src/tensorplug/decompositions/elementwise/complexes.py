@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import DecompositionTable
 from tensorplug.host_functions import complexes as onhost
-from tensorplug.ops import complexes as ops
-from tensorplug.ops.casting import astype
-from tensorplug.ops.choosing import where
-from tensorplug.ops.comparison import equal, isnan
-from tensorplug.ops.elementwise import abs as abs_
-from tensorplug.ops.powers import hypot
-from tensorplug.ops.rounding import signbit
+from tensorplug.ops.elementwise import complexes as ops
+from tensorplug.ops.elementwise.casting import astype
+from tensorplug.ops.elementwise.choosing import where
+from tensorplug.ops.elementwise.comparison import equal, isnan
+from tensorplug.ops.elementwise.powers import hypot
+from tensorplug.ops.elementwise.rounding import signbit
+from tensorplug.ops.elementwise.unary import abs as abs_
 
 if TYPE_CHECKING:
     from tensorplug.contract.spec import TensorType

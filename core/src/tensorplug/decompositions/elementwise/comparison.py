@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import DecompositionTable
-from tensorplug.ops import comparison as ops
-from tensorplug.ops.complexes import imag, real
+from tensorplug.ops.elementwise import comparison as ops
+from tensorplug.ops.elementwise.complexes import imag, real
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor

@@ -11,8 +11,8 @@ from tensorplug.contract.arguments import quoted
 from tensorplug.contract.spec import Attribute, KernelSpec
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch
 from tensorplug.errors import ArgumentError, DTypeError
-from tensorplug.ops.arithmetic import maximum, minimum
-from tensorplug.ops.casting import astype
+from tensorplug.ops.elementwise.arithmetic import maximum, minimum
+from tensorplug.ops.elementwise.casting import astype
 from tensorplug.ops.movement import identity
 
 if TYPE_CHECKING:

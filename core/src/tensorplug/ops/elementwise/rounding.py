@@ -13,10 +13,10 @@ from tensorplug.contract.expressions import of_floats
 from tensorplug.contract.spec import KernelSpec
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch_binary, dispatch_unary
 from tensorplug.errors import ArgumentError
-from tensorplug.ops.casting import astype
-from tensorplug.ops.choosing import where
-from tensorplug.ops.comparison import isfinite
-from tensorplug.ops.complexes import complex, imag, real
+from tensorplug.ops.elementwise.casting import astype
+from tensorplug.ops.elementwise.choosing import where
+from tensorplug.ops.elementwise.comparison import isfinite
+from tensorplug.ops.elementwise.complexes import complex, imag, real
 
 if TYPE_CHECKING:
     from tensorplug.contract.dtypes import DType

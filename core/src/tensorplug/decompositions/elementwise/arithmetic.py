@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tensorplug.contract.tables import DecompositionTable
-from tensorplug.decompositions import complex_functions as parts
-from tensorplug.decompositions.complex_functions import by_parts
-from tensorplug.ops import arithmetic, choosing
-from tensorplug.ops import elementwise as ops
-from tensorplug.ops.comparison import equal
+from tensorplug.decompositions.elementwise import complex_functions as parts
+from tensorplug.decompositions.elementwise.complex_functions import by_parts
+from tensorplug.ops.elementwise import arithmetic, choosing
+from tensorplug.ops.elementwise import unary as ops
+from tensorplug.ops.elementwise.comparison import equal
 from tensorplug.ops.order import reverse_order
 from tensorplug.ops.special.evaluation import polynomial
 

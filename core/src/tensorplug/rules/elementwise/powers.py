@@ -6,11 +6,11 @@ from math import log
 from typing import TYPE_CHECKING
 
 from tensorplug.contract.rules import RuleTable
-from tensorplug.ops import powers as ops
-from tensorplug.ops.arithmetic import div_no_nan
-from tensorplug.ops.choosing import where
-from tensorplug.ops.comparison import equal, isinf, logical_and
-from tensorplug.ops.elementwise import exp
+from tensorplug.ops.elementwise import powers as ops
+from tensorplug.ops.elementwise.arithmetic import div_no_nan
+from tensorplug.ops.elementwise.choosing import where
+from tensorplug.ops.elementwise.comparison import equal, isinf, logical_and
+from tensorplug.ops.elementwise.unary import exp
 from tensorplug.ops.nn.activation import sigmoid
 
 if TYPE_CHECKING:

@@ -16,10 +16,10 @@ from math import log, pi
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract import dtypes as dt
-from tensorplug.ops import arithmetic, complexes, powers, trigonometry
-from tensorplug.ops import elementwise as elementary
-from tensorplug.ops.choosing import where
-from tensorplug.ops.comparison import (
+from tensorplug.ops.elementwise import arithmetic, complexes, powers, trigonometry
+from tensorplug.ops.elementwise import unary as elementary
+from tensorplug.ops.elementwise.choosing import where
+from tensorplug.ops.elementwise.comparison import (
     equal,
     isfinite,
     isinf,
@@ -28,10 +28,10 @@ from tensorplug.ops.comparison import (
     logical_not,
     logical_or,
 )
-from tensorplug.ops.elementwise import cos, exp, sin, sqrt
-from tensorplug.ops.powers import hypot
-from tensorplug.ops.rounding import copysign
-from tensorplug.ops.trigonometry import atan2
+from tensorplug.ops.elementwise.powers import hypot
+from tensorplug.ops.elementwise.rounding import copysign
+from tensorplug.ops.elementwise.trigonometry import atan2
+from tensorplug.ops.elementwise.unary import cos, exp, sin, sqrt
 
 if TYPE_CHECKING:
     from collections.abc import Callable

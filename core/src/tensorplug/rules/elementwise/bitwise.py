@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tensorplug.contract.rules import RuleTable
-from tensorplug.ops import bitwise as ops
+from tensorplug.ops.elementwise import bitwise as ops
 
 rules: RuleTable = RuleTable()
 rules.stop(ops.BITWISE_AND, because="whole numbers")

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.rules import RuleTable
-from tensorplug.ops import clipping
-from tensorplug.ops import rounding as ops
-from tensorplug.ops.arithmetic import div_no_nan
-from tensorplug.ops.choosing import where
-from tensorplug.ops.comparison import equal, logical_and
-from tensorplug.ops.complexes import imag
+from tensorplug.ops.elementwise import clipping
+from tensorplug.ops.elementwise import rounding as ops
+from tensorplug.ops.elementwise.arithmetic import div_no_nan
+from tensorplug.ops.elementwise.choosing import where
+from tensorplug.ops.elementwise.comparison import equal, logical_and
+from tensorplug.ops.elementwise.complexes import imag
 
 if TYPE_CHECKING:
     from tensorplug.contract.dtypes import Scalar

@@ -18,7 +18,7 @@ from tensorplug.dispatch.calls import (
     chained,
     dispatch_unary,
 )
-from tensorplug.ops.complexes import COMPLEX_ABS
+from tensorplug.ops.elementwise.complexes import COMPLEX_ABS
 from tensorplug.ops.movement import IDENTITY
 
 if TYPE_CHECKING:

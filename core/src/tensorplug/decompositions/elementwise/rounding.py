@@ -6,13 +6,20 @@ from typing import TYPE_CHECKING
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.tables import DecompositionTable
-from tensorplug.ops import arithmetic, casting, clipping, complexes
-from tensorplug.ops import elementwise as elementary
-from tensorplug.ops import rounding as ops
-from tensorplug.ops.choosing import where
-from tensorplug.ops.comparison import equal, isinf, isnan, less, logical_and, logical_or
-from tensorplug.ops.elementwise import floor
-from tensorplug.ops.powers import hypot
+from tensorplug.ops.elementwise import arithmetic, casting, clipping, complexes
+from tensorplug.ops.elementwise import rounding as ops
+from tensorplug.ops.elementwise import unary as elementary
+from tensorplug.ops.elementwise.choosing import where
+from tensorplug.ops.elementwise.comparison import (
+    equal,
+    isinf,
+    isnan,
+    less,
+    logical_and,
+    logical_or,
+)
+from tensorplug.ops.elementwise.powers import hypot
+from tensorplug.ops.elementwise.unary import floor
 
 if TYPE_CHECKING:
     from tensorplug.contract.dtypes import Scalar

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.rules import RuleTable
-from tensorplug.ops import trigonometry as ops
-from tensorplug.ops.arithmetic import div_no_nan
-from tensorplug.ops.choosing import where
-from tensorplug.ops.elementwise import abs as abs_
-from tensorplug.ops.elementwise import sqrt
-from tensorplug.ops.powers import hypot
+from tensorplug.ops.elementwise import trigonometry as ops
+from tensorplug.ops.elementwise.arithmetic import div_no_nan
+from tensorplug.ops.elementwise.choosing import where
+from tensorplug.ops.elementwise.powers import hypot
+from tensorplug.ops.elementwise.unary import abs as abs_
+from tensorplug.ops.elementwise.unary import sqrt
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor

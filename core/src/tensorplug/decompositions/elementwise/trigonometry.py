@@ -9,16 +9,16 @@ from math import inf, log, pi
 from typing import TYPE_CHECKING
 
 from tensorplug.contract.tables import DecompositionTable
-from tensorplug.decompositions import complex_functions as parts
-from tensorplug.decompositions.complex_functions import by_parts
-from tensorplug.ops import arithmetic
-from tensorplug.ops import elementwise as elementary
-from tensorplug.ops import trigonometry as ops
-from tensorplug.ops.choosing import where
-from tensorplug.ops.comparison import equal, logical_and
-from tensorplug.ops.elementwise import exp, sqrt
-from tensorplug.ops.powers import log1p
-from tensorplug.ops.rounding import copysign, signbit
+from tensorplug.decompositions.elementwise import complex_functions as parts
+from tensorplug.decompositions.elementwise.complex_functions import by_parts
+from tensorplug.ops.elementwise import arithmetic
+from tensorplug.ops.elementwise import trigonometry as ops
+from tensorplug.ops.elementwise import unary as elementary
+from tensorplug.ops.elementwise.choosing import where
+from tensorplug.ops.elementwise.comparison import equal, logical_and
+from tensorplug.ops.elementwise.powers import log1p
+from tensorplug.ops.elementwise.rounding import copysign, signbit
+from tensorplug.ops.elementwise.unary import exp, sqrt
 from tensorplug.ops.special.evaluation import polynomial
 
 if TYPE_CHECKING:

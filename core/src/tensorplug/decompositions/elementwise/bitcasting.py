@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tensorplug.contract.tables import DecompositionTable
 from tensorplug.host_functions import bits
-from tensorplug.ops import bitcasting as ops
+from tensorplug.ops.elementwise import bitcasting as ops
 
 decompositions: DecompositionTable = DecompositionTable()
 

@@ -1,0 +1,1 @@
+"""Kernels of each element, from others of the kind."""

@@ -1,0 +1,1 @@
+"""Rules of functions of each element."""
