@@ -6,6 +6,4 @@ from tensorplug.contract.tables import DecompositionTable
 from tensorplug.ops import accumulation as ops
 
 decompositions: DecompositionTable = DecompositionTable()
-
-
 decompositions.of(ops.MULTIPLY_ADD)(lambda x, y, z: x * y + z)

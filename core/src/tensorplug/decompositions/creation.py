@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
 decompositions: DecompositionTable = DecompositionTable()
-
-
 decompositions.of(ops.ZEROS_LIKE)(lambda x: ops.zeros(x.shape, dtype=x.dtype))
 decompositions.of(ops.ONES_LIKE)(lambda x: ops.ones(x.shape, dtype=x.dtype))
 

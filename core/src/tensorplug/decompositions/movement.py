@@ -7,8 +7,6 @@ from tensorplug.ops import joining
 from tensorplug.ops import movement as ops
 
 decompositions: DecompositionTable = DecompositionTable()
-
-
 decompositions.of(ops.EXPAND_DIMS)(lambda input, *, out: ops.reshape(input, out.shape))
 decompositions.of(joining.PACK)(
     lambda xs, *, axis: joining.concat([ops.expand_dims(x, axis=axis) for x in xs], axis=axis)

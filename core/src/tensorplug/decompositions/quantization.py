@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
 decompositions: DecompositionTable = DecompositionTable()
-
-
 decompositions.of(ops.QUANTIZE)(
     lambda x, scale, zero_point, *, dtype: astype(_limited(x, scale, zero_point, dtype), dtype)
 )

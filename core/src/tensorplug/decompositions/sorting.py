@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
 decompositions: DecompositionTable = DecompositionTable()
-
-
 decompositions.of(ops.SORT)(
     lambda x, *, axis, descending: _sort(x, axis, descending=descending)[0]
 )

@@ -32,6 +32,13 @@ def align(x: Tensor, rank: int) -> Tensor:
     return to_shape(x, (x.shape[0], *[1] * missing, *x.shape[1:])) if missing > 0 else x
 
 
+def aligned(rank: int, batched: frozenset[str], **inputs: Tensor | None) -> list[Tensor | None]:
+    """Return inputs by name that broadcast to examples of ``rank`` axes: see ``align``."""
+    return [
+        align(x, rank) if x is not None and name in batched else x for name, x in inputs.items()
+    ]
+
+
 def elementwise(
     plan: Plan, inputs: Sequence[Any], batched: Sequence[Any], size: int
 ) -> list[Tensor]:

@@ -6,8 +6,6 @@ from tensorplug.contract.rules import RuleTable
 from tensorplug.ops import blocks as ops
 
 rules: RuleTable = RuleTable()
-
-
 rules.formulas(
     ops.BATCH_TO_SPACE_ND,
     x=lambda dy, block_shape, crops: ops.space_to_batch_nd(dy, block_shape, crops),

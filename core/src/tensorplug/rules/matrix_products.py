@@ -18,11 +18,19 @@ if TYPE_CHECKING:
 rules: RuleTable = RuleTable()
 
 
-@rules.vjp(ops.BATCH_MAT_MUL, "a")
-def batch_mat_mul_wrt_a(dy: Tensor, b: Tensor, *, transpose_a: bool, transpose_b: bool) -> Tensor:
+def product_wrt_a(dy: Tensor, b: Tensor, *, transpose_a: bool, transpose_b: bool) -> Tensor:
     if transpose_a:
         return ops.matmul(b, dy, transpose_a=transpose_b, transpose_b=True)
     return ops.matmul(dy, b, transpose_b=not transpose_b)
+
+
+def product_wrt_b(dy: Tensor, a: Tensor, *, transpose_a: bool, transpose_b: bool) -> Tensor:
+    if transpose_b:
+        return ops.matmul(dy, a, transpose_a=True, transpose_b=transpose_a)
+    return ops.matmul(a, dy, transpose_a=not transpose_a)
+
+
+rules.formulas(ops.BATCH_MAT_MUL, a=product_wrt_a)
 
 
 @rules.vjp(ops.BATCH_MAT_MUL, "b")
@@ -31,9 +39,7 @@ def batch_mat_mul_wrt_b(
 ) -> Tensor:
     if b_type.rank == 2 and not transpose_a:  # one product over all rows, no sum of products
         a, dy = _stack_rows(a), _stack_rows(dy)
-    if transpose_b:
-        return ops.matmul(dy, a, transpose_a=True, transpose_b=transpose_a)
-    return ops.matmul(a, dy, transpose_a=not transpose_a)
+    return product_wrt_b(dy, a, transpose_a=transpose_a, transpose_b=transpose_b)
 
 
 def _stack_rows(x: Tensor) -> Tensor:

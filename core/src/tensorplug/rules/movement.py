@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
 rules: RuleTable = RuleTable()
-
-
 rules.formulas(ops.IDENTITY, x=lambda dy: dy)
 rules.formulas(ops.RESHAPE, x=lambda dy, x_type: ops.reshape(dy, x_type.shape))
 rules.formulas(ops.EXPAND_DIMS, input=lambda dy, input_type: ops.reshape(dy, input_type.shape))

@@ -58,9 +58,7 @@ def _straight_through(
     return astype(where(kept, dy, 0.0), x.dtype), astype(to_scale, scale.dtype)
 
 
-rules.formulas(
-    ops.DEQUANTIZE, scale=lambda dy, x, scale, zero_point: _of_integers(dy, x, scale, zero_point)
-)
+rules.formulas(ops.DEQUANTIZE, scale=_of_integers)
 
 
 @rules.vjp(ops.FAKE_QUANTIZE, "x", "scale")

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 rules: RuleTable = RuleTable()
 rules.stop(ops.ARG_SORT, because="gives indices")
 rules.stop(ops.ARG_PARTITION, because="gives indices")
-
-
 rules.formulas(
     ops.TOP_K,
     x=lambda dy_values, indices, x_type, k: _put_back(dy_values, indices, x_type.shape, k),

@@ -25,8 +25,6 @@ rules.stop(ops.SPARSE_FILL_EMPTY_ROWS, "indices", "dense_shape", because="whole 
 rules.stop(ops.SPARSE_RESHAPE, because="whole numbers")
 rules.stop(ops.SPARSE_SEGMENT_MEAN, "indices", "segment_ids", because="whole numbers")
 rules.stop(ops.SPARSE_SEGMENT_SUM, "indices", "segment_ids", because="whole numbers")
-
-
 rules.formulas(
     ops.SPARSE_FILL_EMPTY_ROWS,
     values=lambda dy_output_values, reverse_index_map: gather(dy_output_values, reverse_index_map),

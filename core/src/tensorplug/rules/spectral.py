@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
 rules: RuleTable = RuleTable()
-
-
 rules.formulas(ops.FFT, input=lambda dy: ops.fft(dy))
 rules.formulas(ops.IFFT, input=lambda dy: ops.ifft(dy))
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
 decompositions: DecompositionTable = DecompositionTable()
-
-
 decompositions.of(ops.SQUARE)(lambda x: x * x)
 
 

@@ -7,5 +7,4 @@ from tensorplug.host_functions import bits
 from tensorplug.ops.elementwise import bitcasting as ops
 
 decompositions: DecompositionTable = DecompositionTable()
-
 decompositions.on_host(ops.BITCAST)(bits.bitcast)

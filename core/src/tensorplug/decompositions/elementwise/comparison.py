@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
 decompositions: DecompositionTable = DecompositionTable()
-
-
 decompositions.of(ops.NOT_EQUAL)(lambda a, b: ops.logical_not(ops.equal(a, b)))
 # Not "not b < a": with a NaN both must be False.
 decompositions.of(ops.LESS_EQUAL)(lambda a, b: ops.logical_or(ops.less(a, b), ops.equal(a, b)))

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
 decompositions: DecompositionTable = DecompositionTable()
-
-
 decompositions.of(ops.FLIP_LEFT_RIGHT)(
     lambda image: gather(image, arange(image.shape[2] - 1, -1, -1), axis=2)
 )

@@ -7,5 +7,4 @@ from tensorplug.host_functions import linalg
 from tensorplug.ops.linalg import elimination as ops
 
 decompositions: DecompositionTable = DecompositionTable()
-
 decompositions.on_host(ops.LU)(linalg.lu)

@@ -8,7 +8,6 @@ from tensorplug.ops.linalg import eigenvalues, systems
 from tensorplug.ops.linalg import factorization as ops
 
 decompositions: DecompositionTable = DecompositionTable()
-
 decompositions.on_host(ops.CHOLESKY)(linalg.cholesky)
 decompositions.on_host(systems.MATRIX_INVERSE)(linalg.matrix_inverse)
 decompositions.on_host(systems.MATRIX_SOLVE)(linalg.matrix_solve)

@@ -7,5 +7,4 @@ from tensorplug.host_functions import linalg
 from tensorplug.ops.linalg import triangular as ops
 
 decompositions: DecompositionTable = DecompositionTable()
-
 decompositions.on_host(ops.MATRIX_TRIANGULAR_SOLVE)(linalg.matrix_triangular_solve)

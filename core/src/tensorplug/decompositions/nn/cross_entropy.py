@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
 decompositions: DecompositionTable = DecompositionTable()
-
-
 decompositions.of(ops.SOFTMAX_CROSS_ENTROPY)(
     lambda labels, logits: -sum_(labels * log_softmax(logits), axis=-1)
 )

@@ -8,8 +8,6 @@ from tensorplug.ops.nn import lstm as lstm_ops
 from tensorplug.ops.nn import recurrent_steps as steps
 
 decompositions: DecompositionTable = DecompositionTable()
-
-
 decompositions.of(lstm_ops.LSTM)(
     lambda gates, recurrent, h, c, mask: steps.lstm((gates, recurrent, h, c), mask)
 )

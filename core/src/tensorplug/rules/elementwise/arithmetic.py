@@ -18,8 +18,6 @@ rules: RuleTable = RuleTable()
 rules.stop(ops.FLOOR, because="constant between jumps")
 rules.stop(arithmetic.FLOOR_DIV, because="constant between jumps")
 rules.stop(choosing.SELECT, "condition", because="truth values")
-
-
 rules.formulas(ops.NEG, x=lambda dy: -dy)
 # At 0 the last branch gives 0. It is x * 0, not 0, so that NaN stays NaN.
 rules.formulas(

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
 rules: RuleTable = RuleTable()
-
-
 rules.formulas(
     ops.COMPLEX,
     # the parts of a float16 are float32

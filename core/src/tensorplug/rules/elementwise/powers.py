@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
 rules: RuleTable = RuleTable()
-
-
 rules.formulas(ops.EXPM1, x=lambda dy, x: dy * exp(x))
 rules.formulas(ops.LOG1P, x=lambda dy, x: dy / (1.0 + x))
 rules.formulas(ops.LOG2, x=lambda dy, x: dy * (1 / log(2)) / x)

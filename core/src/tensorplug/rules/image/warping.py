@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
 rules: RuleTable = RuleTable()
-
-
 rules.formulas(ops.FLIP_LEFT_RIGHT, image=lambda dy: dispatch(ops.FLIP_LEFT_RIGHT, dy))
 
 

@@ -10,19 +10,19 @@ from tensorplug.ops.indexing import slicing as ops
 from tensorplug.ops.joining import concat, stack
 
 if TYPE_CHECKING:
-    from tensorplug.contract.spec import TensorType
     from tensorplug.dispatch.tensor import Tensor
 
 rules: RuleTable = RuleTable()
-
-
 rules.formulas(ops.UNPACK, value=lambda dy, axis: stack(dy, axis=axis))
 rules.formulas(ops.SPLIT_V, x=lambda dy, axis: concat(dy, axis=axis))
 
 
-@rules.vjp(ops.STRIDED_SLICE, "x")
-def strided_slice(dy: Tensor, x_type: TensorType, attributes: dict[str, Any]) -> Tensor:
-    return dispatch(ops.STRIDED_SLICE_GRAD, dy, shape=x_type.shape, **attributes)
+rules.formulas(
+    ops.STRIDED_SLICE,
+    x=lambda dy, x_type, attributes: dispatch(
+        ops.STRIDED_SLICE_GRAD, dy, shape=x_type.shape, **attributes
+    ),
+)
 
 
 @rules.vjp(ops.STRIDED_SLICE_GRAD, "dy")

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 rules: RuleTable = RuleTable()
 rules.stop(ops.STEP, because="constant between jumps")
-
-
 rules.formulas(ops.RELU, x=lambda dy, out: where(out > 0, dy, 0.0))
 rules.formulas(ops.RELU6, x=lambda dy, x: where(logical_and(x > 0, x <= 6), dy, 0.0))
 # out + 1 would round small powers away
@@ -32,10 +30,12 @@ rules.formulas(
 )
 
 
-@rules.vjp(ops.SELU, "x")
-def selu(dy: Tensor, x: Tensor) -> Tensor:
-    below = _exp_below_0(x) * (ops.SELU_SCALE * ops.SELU_ALPHA)
-    return dy * where(x > 0, ops.SELU_SCALE, below)
+rules.formulas(
+    ops.SELU,
+    x=lambda dy, x: (
+        dy * where(x > 0, ops.SELU_SCALE, _exp_below_0(x) * (ops.SELU_SCALE * ops.SELU_ALPHA))
+    ),
+)
 
 
 def _exp_below_0(x: Tensor) -> Tensor:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract.rules import RuleTable
 from tensorplug.dispatch.calls import dispatch_multiple
-from tensorplug.mapping.derived import align, in_front
+from tensorplug.mapping.derived import aligned, in_front
 from tensorplug.ops.elementwise.arithmetic import add
 from tensorplug.ops.elementwise.casting import astype
 from tensorplug.ops.matrix_products import matmul
@@ -67,18 +67,18 @@ def attention(
     """Return dq, dk and dv, of one call of the gradient kernel, and dS for the bias."""
     delta = _delta(dy_y, dy_log_sum_exp, y)
     options = {"causal": causal, "scale": scale}
-    found: dict[str, Tensor] = {}
+    gradients: dict[str, Tensor] = {}
     if wanted != {"bias"}:
-        gradients_of_qkv = dispatch_multiple(
+        of_qkv = dispatch_multiple(
             ops.ATTENTION_GRAD, dy_y, q, k, v, bias, mask, log_sum_exp, delta, **options
         )
-        found.update(zip("qkv", gradients_of_qkv, strict=True))
+        gradients.update(zip("qkv", of_qkv, strict=True))
     if "bias" in wanted:
         assert bias is not None  # the gradient is with respect to it
         p = probabilities(scores(q, k, bias, mask, **options), log_sum_exp)
         ds = p * (times_transposed(wide(dy_y), wide(v)) - column(delta))
-        found["bias"] = astype(ds, bias.dtype)  # as large as the scores; the tape sums it
-    return {name: found[name] for name in wanted}
+        gradients["bias"] = astype(ds, bias.dtype)  # as large as the scores; the tape sums it
+    return {name: gradients[name] for name in wanted}
 
 
 def _delta(dy: Tensor, of_rows: Tensor, y: Tensor) -> Tensor:
@@ -230,7 +230,7 @@ def attention_batch(
     out: tuple[TensorType, ...],
 ) -> Sequence[Tensor]:
     whole = [in_front(x, name in batched, size) for name, x in (("q", q), ("k", k), ("v", v))]
-    added = _fitting(bias, mask, out[0].rank, batched)
+    added = aligned(out[0].rank, batched, bias=bias, mask=mask)  # to the scores, of the rank of q
     return dispatch_multiple(ops.ATTENTION, *whole, *added, **attributes)
 
 
@@ -252,15 +252,5 @@ def attention_grad_batch(
 ) -> Sequence[Tensor]:
     given = {"dy": dy, "q": q, "k": k, "v": v, "log_sum_exp": log_sum_exp, "delta": delta}
     *first, rows, last = [in_front(x, name in batched, size) for name, x in given.items()]
-    added = _fitting(bias, mask, out[0].rank, batched)
+    added = aligned(out[0].rank, batched, bias=bias, mask=mask)
     return dispatch_multiple(ops.ATTENTION_GRAD, *first, *added, rows, last, **attributes)
-
-
-def _fitting(
-    bias: Tensor | None, mask: Tensor | None, rank: int, batched: frozenset[str]
-) -> list[Tensor | None]:
-    """Return what broadcasts to the scores, which have one axis per axis of q."""
-    return [
-        align(x, rank) if x is not None and name in batched else x
-        for name, x in (("bias", bias), ("mask", mask))
-    ]

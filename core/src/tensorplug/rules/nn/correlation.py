@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tensorplug.contract.shapes import Shape
-    from tensorplug.contract.spec import KernelSpec, TensorType
+    from tensorplug.contract.spec import KernelSpec
     from tensorplug.dispatch.tensor import Tensor
     from tensorplug.ops.nn.convolution.correlation import Family
 
@@ -36,37 +36,25 @@ def _register_family(family: Family) -> None:
         window = window_attributes(attributes)
         return dispatch(family.backprop_filter, x, dy, **window, filter_shape=shape)
 
-    @rules.vjp(family.forward, "x")
-    def forward_wrt_x(
-        dy: Tensor, filter: Tensor, x_type: TensorType, attributes: Attributes
-    ) -> Tensor:
-        return to_input(dy, filter, x_type.shape, attributes)
-
-    @rules.vjp(family.forward, "filter")
-    def forward_wrt_filter(
-        dy: Tensor, x: Tensor, filter_type: TensorType, attributes: Attributes
-    ) -> Tensor:
-        return to_filter(x, dy, filter_type.shape, attributes)
-
-    @rules.vjp(family.backprop_input, "dy")
-    def backprop_input_wrt_dy(ddy: Tensor, filter: Tensor, attributes: Attributes) -> Tensor:
-        return convolved(ddy, filter, attributes)
-
-    @rules.vjp(family.backprop_input, "filter")
-    def backprop_input_wrt_filter(
-        ddy: Tensor, dy: Tensor, filter_type: TensorType, attributes: Attributes
-    ) -> Tensor:
-        return to_filter(ddy, dy, filter_type.shape, attributes)
-
-    @rules.vjp(family.backprop_filter, "x")
-    def backprop_filter_wrt_x(
-        ddy: Tensor, dy: Tensor, x_type: TensorType, attributes: Attributes
-    ) -> Tensor:
-        return to_input(dy, ddy, x_type.shape, attributes)
-
-    @rules.vjp(family.backprop_filter, "dy")
-    def backprop_filter_wrt_dy(ddy: Tensor, x: Tensor, attributes: Attributes) -> Tensor:
-        return convolved(x, ddy, attributes)
+    rules.formulas(
+        family.forward,
+        x=lambda dy, filter, x_type, attributes: to_input(dy, filter, x_type.shape, attributes),
+        filter=lambda dy, x, filter_type, attributes: to_filter(
+            x, dy, filter_type.shape, attributes
+        ),
+    )
+    rules.formulas(
+        family.backprop_input,
+        dy=lambda ddy, filter, attributes: convolved(ddy, filter, attributes),
+        filter=lambda ddy, dy, filter_type, attributes: to_filter(
+            ddy, dy, filter_type.shape, attributes
+        ),
+    )
+    rules.formulas(
+        family.backprop_filter,
+        x=lambda ddy, dy, x_type, attributes: to_input(dy, ddy, x_type.shape, attributes),
+        dy=lambda ddy, x, attributes: convolved(x, ddy, attributes),
+    )
 
 
 for _family in (convolution.FAMILY, depthwise.FAMILY, volumes.FAMILY):

@@ -18,17 +18,13 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
 rules: RuleTable = RuleTable()
-
-
 rules.formulas(
     ops.SOFTMAX_CROSS_ENTROPY,
     labels=lambda dy, logits: -expand_dims(dy, axis=-1) * log_softmax(logits),
     logits=lambda dy, labels, logits: dispatch(ops.SOFTMAX_CROSS_ENTROPY_GRAD, dy, labels, logits),
 )
 
-
 # SoftmaxCrossEntropyGrad(dy, labels, logits) = dy * (softmax(logits) * sum(labels) - labels).
-
 
 rules.formulas(
     ops.SOFTMAX_CROSS_ENTROPY_GRAD,
@@ -38,16 +34,10 @@ rules.formulas(
     labels=lambda ddy, dy, logits: (
         expand_dims(dy, axis=-1) * (_total(ddy * softmax(logits)) - ddy)
     ),
+    logits=lambda ddy, dy, labels, logits: _along_softmax(
+        ddy * (expand_dims(dy, axis=-1) * _total(labels)), logits
+    ),
 )
-
-
-@rules.vjp(ops.SOFTMAX_CROSS_ENTROPY_GRAD, "logits")
-def cross_entropy_grad_wrt_logits(
-    ddy: Tensor, dy: Tensor, labels: Tensor, logits: Tensor
-) -> Tensor:
-    weighted = ddy * (expand_dims(dy, axis=-1) * _total(labels))
-    return dispatch(ops.SOFTMAX_GRAD, weighted, softmax(logits), dim=-1)
-
 
 # SparseSoftmaxCrossEntropyGrad(dy, labels, logits) = dy * (softmax(logits) - one_hot(labels)).
 
@@ -55,9 +45,16 @@ for _spec in (ops.SPARSE_SOFTMAX_CROSS_ENTROPY, ops.SPARSE_SOFTMAX_CROSS_ENTROPY
     rules.stop(_spec, "labels", because="the number of a class is an integer")
 
 
-@rules.vjp(ops.SPARSE_SOFTMAX_CROSS_ENTROPY, "logits")
-def sparse_cross_entropy_wrt_logits(dy: Tensor, labels: Tensor, logits: Tensor) -> Tensor:
-    return dispatch(ops.SPARSE_SOFTMAX_CROSS_ENTROPY_GRAD, dy, labels, logits)
+rules.formulas(
+    ops.SPARSE_SOFTMAX_CROSS_ENTROPY,
+    logits=lambda dy, labels, logits: dispatch(
+        ops.SPARSE_SOFTMAX_CROSS_ENTROPY_GRAD, dy, labels, logits
+    ),
+)
+rules.formulas(
+    ops.SPARSE_SOFTMAX_CROSS_ENTROPY_GRAD,
+    logits=lambda ddy, dy, logits: _along_softmax(ddy * expand_dims(dy, axis=-1), logits),
+)
 
 
 @rules.vjp(ops.SPARSE_SOFTMAX_CROSS_ENTROPY_GRAD, "dy")
@@ -66,29 +63,18 @@ def sparse_cross_entropy_grad_wrt_dy(ddy: Tensor, labels: Tensor, logits: Tensor
     return sum_(ddy * softmax(logits), axis=-1) - squeeze(chosen, axis=-1)
 
 
-@rules.vjp(ops.SPARSE_SOFTMAX_CROSS_ENTROPY_GRAD, "logits")
-def sparse_cross_entropy_grad_wrt_logits(ddy: Tensor, dy: Tensor, logits: Tensor) -> Tensor:
-    weighted = ddy * expand_dims(dy, axis=-1)
-    return dispatch(ops.SOFTMAX_GRAD, weighted, softmax(logits), dim=-1)
-
-
 # SoftmaxGrad(dy, y) = y * (dy - sum(y * dy)), a symmetric matrix times dy.
 
 
 rules.formulas(
-    ops.SOFTMAX_GRAD, dy=lambda ddy, y, dim: dispatch(ops.SOFTMAX_GRAD, ddy, y, dim=dim)
+    ops.SOFTMAX_GRAD,
+    dy=lambda ddy, y, dim: dispatch(ops.SOFTMAX_GRAD, ddy, y, dim=dim),
+    y=lambda ddy, dy, y, dim: ddy * (dy - _total(dy * y, dim)) - dy * _total(ddy * y, dim),
 )
 
 
-@rules.vjp(ops.SOFTMAX_GRAD, "y")
-def softmax_grad_wrt_y(ddy: Tensor, dy: Tensor, y: Tensor, dim: int) -> Tensor:
-    passed = sum_(dy * y, axis=dim, keepdims=True)
-    back = sum_(ddy * y, axis=dim, keepdims=True)
-    return ddy * (dy - passed) - dy * back
-
-
-def _total(x: Tensor) -> Tensor:
-    return sum_(x, axis=-1, keepdims=True)
+def _total(x: Tensor, axis: int = -1) -> Tensor:
+    return sum_(x, axis=axis, keepdims=True)
 
 
 rules.jvp(ops.SOFTMAX_CROSS_ENTROPY, "labels")(
@@ -105,18 +91,11 @@ def _register_along_logits(spec: KernelSpec, grad: KernelSpec) -> None:
 
 _register_along_logits(ops.SOFTMAX_CROSS_ENTROPY, ops.SOFTMAX_CROSS_ENTROPY_GRAD)
 _register_along_logits(ops.SPARSE_SOFTMAX_CROSS_ENTROPY, ops.SPARSE_SOFTMAX_CROSS_ENTROPY_GRAD)
-
-
-# SoftmaxCrossEntropyGrad(dy, labels, logits) = dy * (softmax(logits) * sum(labels) - labels), and
-# SparseSoftmaxCrossEntropyGrad(dy, labels, logits) = dy * (softmax(logits) - one_hot(labels)).
-
-
-@rules.jvp(ops.SOFTMAX_CROSS_ENTROPY_GRAD, "logits")
-def cross_entropy_grad(logits_dot: Tensor, dy: Tensor, labels: Tensor, logits: Tensor) -> Tensor:
-    total = sum_(labels, axis=-1, keepdims=True)
-    return expand_dims(dy, axis=-1) * total * _along_softmax(logits_dot, logits)
-
-
+rules.jvp(ops.SOFTMAX_CROSS_ENTROPY_GRAD, "logits")(
+    lambda logits_dot, dy, labels, logits: (
+        expand_dims(dy, axis=-1) * _total(labels) * _along_softmax(logits_dot, logits)
+    )
+)
 rules.jvp(ops.SPARSE_SOFTMAX_CROSS_ENTROPY_GRAD, "logits")(
     lambda logits_dot, dy, logits: expand_dims(dy, axis=-1) * _along_softmax(logits_dot, logits)
 )
@@ -126,10 +105,6 @@ def _along_softmax(logits_dot: Tensor, logits: Tensor) -> Tensor:
     return dispatch(ops.SOFTMAX_GRAD, logits_dot, softmax(logits), dim=-1)
 
 
-# SoftmaxGrad(dy, y) = y * (dy - sum(y * dy)).
-
-
-@rules.jvp(ops.SOFTMAX_GRAD, "y")
-def softmax_grad(y_dot: Tensor, dy: Tensor, y: Tensor, dim: int) -> Tensor:
-    passed = sum_(y * dy, axis=dim, keepdims=True)
-    return y_dot * (dy - passed) - y * sum_(y_dot * dy, axis=dim, keepdims=True)
+rules.jvp(ops.SOFTMAX_GRAD, "y")(
+    lambda y_dot, dy, y, dim: y_dot * (dy - _total(y * dy, dim)) - y * _total(y_dot * dy, dim)
+)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, partial, reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.contract.rules import RuleTable
 from tensorplug.contract.windows import channel_axis
@@ -22,6 +22,7 @@ from tensorplug.ops.nn import fused as ops
 from tensorplug.ops.nn.convolution import convolution, depthwise
 from tensorplug.ops.nn.convolution.correlation import window_attributes
 from tensorplug.ops.reduction import sum as sum_
+from tensorplug.rules.matrix_products import product_wrt_a, product_wrt_b
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 rules: RuleTable = RuleTable()
 Attributes = dict[str, Any]
+_WEIGHTS: Final = "prelu_activation_weights"
 
 
 @dataclass(frozen=True)
@@ -110,28 +112,17 @@ def _register_convolution(spec: KernelSpec, family: Family) -> None:
         attributes: Attributes,
     ) -> dict[str, Tensor]:
         window = window_attributes(attributes)
-        call = Call(
-            lambda: dispatch(family.forward, x, filter, **window),
-            bias,
-            prelu_activation_weights,
-            out,
-            attributes,
-        )
+        multiply = partial(dispatch, family.forward, x, filter, **window)
+        call = Call(multiply, bias, prelu_activation_weights, out, attributes)
         inner = call.through(dy)
-        found: dict[str, Tensor] = {}
-        if "x" in wanted:
-            found["x"] = dispatch(
-                family.backprop_input, inner, filter, **window, input_shape=x.shape
-            )
-        if "filter" in wanted:
-            found["filter"] = dispatch(
-                family.backprop_filter, x, inner, **window, filter_shape=filter.shape
-            )
-        if "bias" in wanted:
-            found["bias"] = call.restored(inner, bias_type)
-        if "prelu_activation_weights" in wanted:
-            found["prelu_activation_weights"] = call.to_weights(dy, prelu_activation_weights_type)
-        return found
+        to_x, to_filter = family.backprop_input, family.backprop_filter
+        slopes: dict[str, Callable[[], Tensor]] = {
+            "x": lambda: dispatch(to_x, inner, filter, **window, input_shape=x.shape),
+            "filter": lambda: dispatch(to_filter, x, inner, **window, filter_shape=filter.shape),
+            "bias": lambda: call.restored(inner, bias_type),
+            _WEIGHTS: lambda: call.to_weights(dy, prelu_activation_weights_type),
+        }
+        return {name: slopes[name]() for name in wanted}
 
 
 _register_convolution(ops.FUSED_CONV2D, convolution.FAMILY)
@@ -151,28 +142,16 @@ def fused_mat_mul(
     attributes: Attributes,
 ) -> dict[str, Tensor]:
     a_turned, b_turned = attributes["transpose_a"], attributes["transpose_b"]
-    call = Call(
-        lambda: matmul(a, b, transpose_a=a_turned, transpose_b=b_turned),
-        bias,
-        prelu_activation_weights,
-        out,
-        attributes,
-    )
+    multiply = partial(matmul, a, b, transpose_a=a_turned, transpose_b=b_turned)
+    call = Call(multiply, bias, prelu_activation_weights, out, attributes)
     inner = call.through(dy)
-    found: dict[str, Tensor] = {}
-    if "a" in wanted and a_turned:
-        found["a"] = matmul(b, inner, transpose_a=b_turned, transpose_b=True)
-    elif "a" in wanted:
-        found["a"] = matmul(inner, b, transpose_b=not b_turned)
-    if "b" in wanted and b_turned:
-        found["b"] = matmul(inner, a, transpose_a=True, transpose_b=a_turned)
-    elif "b" in wanted:
-        found["b"] = matmul(a, inner, transpose_a=not a_turned)
-    if "bias" in wanted:
-        found["bias"] = inner  # the tape sums it
-    if "prelu_activation_weights" in wanted:
-        found["prelu_activation_weights"] = call.to_weights(dy, prelu_activation_weights_type)
-    return found
+    slopes: dict[str, Callable[[], Tensor]] = {
+        "a": lambda: product_wrt_a(inner, b, transpose_a=a_turned, transpose_b=b_turned),
+        "b": lambda: product_wrt_b(inner, a, transpose_a=a_turned, transpose_b=b_turned),
+        "bias": lambda: inner,  # the tape sums it
+        _WEIGHTS: lambda: call.to_weights(dy, prelu_activation_weights_type),
+    }
+    return {name: slopes[name]() for name in wanted}
 
 
 def _push(
@@ -197,15 +176,15 @@ def _push(
         parts.append(multiply(a, b_dot))
     if bias_dot is not None:
         parts.append(call.aligned(bias_dot))
-    found = [call.through(reduce(add, parts))] if parts else []
+    along = [call.through(reduce(add, parts))] if parts else []
     if weights_dot is not None and attributes["activation"] == "prelu":
         before = call.before
-        found.append(where(before > 0, 0.0, before * call.aligned(weights_dot)))
-    return reduce(add, found) if found else out * 0.0
+        along.append(where(before > 0, 0.0, before * call.aligned(weights_dot)))
+    return reduce(add, along) if along else out * 0.0
 
 
 def _register_convolution_jvp(spec: KernelSpec, forward: KernelSpec) -> None:
-    @rules.jvp(spec, "x", "filter", "bias", "prelu_activation_weights")
+    @rules.jvp(spec, "x", "filter", "bias", _WEIGHTS)
     def fused_convolution(
         x_dot: Maybe,
         filter_dot: Maybe,
@@ -228,7 +207,7 @@ _register_convolution_jvp(ops.FUSED_CONV2D, convolution.FAMILY.forward)
 _register_convolution_jvp(ops.FUSED_DEPTHWISE_CONV2D, depthwise.FAMILY.forward)
 
 
-@rules.jvp(ops.FUSED_MAT_MUL, "a", "b", "bias", "prelu_activation_weights")
+@rules.jvp(ops.FUSED_MAT_MUL, "a", "b", "bias", _WEIGHTS)
 def fused_mat_mul_jvp(
     a_dot: Maybe,
     b_dot: Maybe,

@@ -22,28 +22,18 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
 rules: RuleTable = RuleTable()
-
-
-@rules.vjp(ops.LAYER_NORM, "x")
-def layer_norm_wrt_x(
-    dy: Tensor, x: Tensor, scale: Tensor | None, axis: Any, epsilon: float
-) -> Tensor:
-    scaled = dy if scale is None else dy * scale
-    return dispatch(ops.LAYER_NORM_GRAD, scaled, x, axis=axis, epsilon=epsilon)
-
-
 rules.formulas(
     ops.LAYER_NORM,
-    scale=lambda dy, x, axis, epsilon: (
-        dy * dispatch(ops.LAYER_NORM, x, None, None, axis=axis, epsilon=epsilon)
+    x=lambda dy, x, scale, attributes: dispatch(
+        ops.LAYER_NORM_GRAD, dy if scale is None else dy * scale, x, **attributes
     ),
+    scale=lambda dy, x, attributes: dy * dispatch(ops.LAYER_NORM, x, None, None, **attributes),
     offset=lambda dy: dy,
 )
-
-
-@rules.vjp(ops.LAYER_NORM_GRAD, "dy")
-def layer_norm_grad_wrt_dy(ddy: Tensor, x: Tensor, axis: Any, epsilon: float) -> Tensor:
-    return dispatch(ops.LAYER_NORM_GRAD, ddy, x, axis=axis, epsilon=epsilon)
+rules.formulas(
+    ops.LAYER_NORM_GRAD,
+    dy=lambda ddy, x, attributes: dispatch(ops.LAYER_NORM_GRAD, ddy, x, **attributes),
+)
 
 
 @rules.vjp(ops.LAYER_NORM_GRAD, "x")
@@ -66,21 +56,19 @@ def _take_mean(x: Tensor, axis: Any) -> Tensor:
     return mean(x, axis=axis, keepdims=True)
 
 
-# Tangents of layer normalization (see ``gradients.layer_normalization``).
-#
-# The normalized numbers are the gradient of a function, so their Jacobian is symmetric, and so are
-# the second derivatives.
+# Tangents: the normalized numbers are the gradient of a function, so their Jacobian is symmetric,
+# and so are the second derivatives.
 
 
 @rules.jvp(ops.LAYER_NORM, "x")
 def along_x(x_dot: Tensor, x: Tensor, scale: Tensor | None, axis: Any, epsilon: float) -> Tensor:
-    found = dispatch(ops.LAYER_NORM_GRAD, x_dot, x, axis=axis, epsilon=epsilon)
-    return found if scale is None else found * scale
+    along = dispatch(ops.LAYER_NORM_GRAD, x_dot, x, axis=axis, epsilon=epsilon)
+    return along if scale is None else along * scale
 
 
-@rules.jvp(ops.LAYER_NORM, "scale")
-def along_scale(scale_dot: Tensor, x: Tensor, axis: Any, epsilon: float) -> Tensor:
-    return dispatch(ops.LAYER_NORM, x, None, None, axis=axis, epsilon=epsilon) * scale_dot
-
-
+rules.jvp(ops.LAYER_NORM, "scale")(
+    lambda scale_dot, x, attributes: (
+        dispatch(ops.LAYER_NORM, x, None, None, **attributes) * scale_dot
+    )
+)
 rules.jvp(ops.LAYER_NORM, "offset")(lambda offset_dot: offset_dot)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract.rules import RuleTable
 from tensorplug.dispatch.calls import dispatch
+from tensorplug.ops.elementwise.arithmetic import add
 from tensorplug.ops.elementwise.choosing import where
 from tensorplug.ops.movement import reshape
 from tensorplug.ops.nn.convolution import morphology as ops
@@ -16,7 +18,6 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
 rules: RuleTable = RuleTable()
-# They only choose places.
 _CHOOSE = "they only choose places"
 rules.stop(ops.DILATION2D_BACKPROP_INPUT, "x", "filter", because=_CHOOSE)
 rules.stop(ops.DILATION2D_BACKPROP_FILTER, "x", "filter", because=_CHOOSE)
@@ -51,7 +52,4 @@ def backprop_filter(ddy: Tensor, x: Tensor, filter: Tensor, attributes: Attribut
 
 
 def _total(parts: list[Tensor]) -> Tensor:
-    total = parts[0]  # a window has at least one tap
-    for part in parts[1:]:
-        total = total + part
-    return total
+    return reduce(add, parts)  # a window has at least one tap

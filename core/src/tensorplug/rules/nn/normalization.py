@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract.rules import RuleTable
 from tensorplug.dispatch.calls import dispatch
-from tensorplug.mapping.derived import align, in_front
+from tensorplug.mapping.derived import aligned, in_front
 from tensorplug.ops.elementwise.unary import sqrt
 from tensorplug.ops.nn import layer_normalization, normalization
 from tensorplug.ops.nn import normalization as ops
@@ -46,48 +46,15 @@ def batch_norm(
 
 
 rules.formulas(
-    ops.LRN,
-    x=lambda dy, x, out, depth_radius, bias, alpha, beta: dispatch(
-        ops.LRN_GRAD, x, out, dy, depth_radius=depth_radius, bias=bias, alpha=alpha, beta=beta
-    ),
+    ops.LRN, x=lambda dy, x, out, attributes: dispatch(ops.LRN_GRAD, x, out, dy, **attributes)
 )
 
 
 # With S the sum over neighbours, which is its own transpose, and n = bias + alpha * S(x**2),
 # LRNGrad(x, y, dy) = dy * n**-beta - 2 * alpha * beta * x * S(dy * y / n).
-
-
-@rules.vjp(ops.LRN_GRAD, "dy")
-def lrn_grad_wrt_dy(
-    ddy: Tensor,
-    x: Tensor,
-    y: Tensor,
-    depth_radius: int,
-    bias: float,
-    alpha: float,
-    beta: float,
-) -> Tensor:
-    n = compute_neighbours_norm(x, depth_radius, bias, alpha)
-    back = sum_neighbours(ddy * x, depth_radius)
-    return ddy * n**-beta - back * (y / n) * (2.0 * alpha * beta)
-
-
-@rules.vjp(ops.LRN_GRAD, "y")
-def lrn_grad_wrt_y(
-    ddy: Tensor,
-    x: Tensor,
-    dy: Tensor,
-    depth_radius: int,
-    bias: float,
-    alpha: float,
-    beta: float,
-) -> Tensor:
-    n = compute_neighbours_norm(x, depth_radius, bias, alpha)
-    return sum_neighbours(ddy * x, depth_radius) * (dy / n) * (-2.0 * alpha * beta)
-
-
-@rules.vjp(ops.LRN_GRAD, "x")
-def lrn_grad_wrt_x(
+@rules.vjp(ops.LRN_GRAD)
+def lrn_grad(
+    wanted: frozenset[str],
     ddy: Tensor,
     x: Tensor,
     y: Tensor,
@@ -96,22 +63,28 @@ def lrn_grad_wrt_x(
     bias: float,
     alpha: float,
     beta: float,
-) -> Tensor:
+) -> dict[str, Tensor]:
     n = compute_neighbours_norm(x, depth_radius, bias, alpha)
     back = sum_neighbours(ddy * x, depth_radius)
-    direct = ddy * sum_neighbours(dy * y / n, depth_radius)
-    wrt_n = (back * y / n * (2.0 * alpha) - ddy * n**-beta) * dy / n * beta
-    through_n = x * sum_neighbours(wrt_n, depth_radius)
-    return through_n * (2.0 * alpha) - direct * (2.0 * alpha * beta)
+    slopes: dict[str, Tensor] = {}
+    if "dy" in wanted:
+        slopes["dy"] = ddy * n**-beta - back * (y / n) * (2.0 * alpha * beta)
+    if "y" in wanted:
+        slopes["y"] = back * (dy / n) * (-2.0 * alpha * beta)
+    if "x" in wanted:
+        direct = ddy * sum_neighbours(dy * y / n, depth_radius)
+        wrt_n = (back * y / n * (2.0 * alpha) - ddy * n**-beta) * dy / n * beta
+        through_n = x * sum_neighbours(wrt_n, depth_radius)
+        slopes["x"] = through_n * (2.0 * alpha) - direct * (2.0 * alpha * beta)
+    return slopes
 
 
 rules.batch(layer_normalization.LAYER_NORM)(
     lambda x, scale, offset, *, axis, epsilon, batched, size, out: dispatch(
         layer_normalization.LAYER_NORM,
         in_front(x, "x" in batched, size),
-        align(scale, out.rank) if scale is not None and "scale" in batched else scale,
-        align(offset, out.rank) if offset is not None and "offset" in batched else offset,
-        axis=tuple(place + 1 for place in axis),
+        *aligned(out.rank, batched, scale=scale, offset=offset),
+        axis=tuple(number + 1 for number in axis),
         epsilon=epsilon,
     )
 )
@@ -130,10 +103,7 @@ def fused_batch_norm(
     size: int,
     out: TensorType,
 ) -> Tensor:
-    given = {"scale": scale, "offset": offset, "mean": mean, "variance": variance}
-    parameters = [
-        align(value, out.rank) if value is not None and name in batched else value
-        for name, value in given.items()
-    ]
+    numbers = {"scale": scale, "offset": offset, "mean": mean, "variance": variance}
+    parameters = aligned(out.rank, batched, **numbers)
     whole = in_front(x, "x" in batched, size)
     return dispatch(normalization.FUSED_BATCH_NORM, whole, *parameters, **attributes)

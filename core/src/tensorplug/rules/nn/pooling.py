@@ -31,8 +31,6 @@ rules.stop(ops.AVG_POOL_3D_GRAD, "input", because="only its shape matters")
 _CHOOSE = "they only choose places"
 rules.stop(ops.MAX_POOL_GRAD, "input", "output", because=_CHOOSE)
 rules.stop(ops.MAX_POOL_3D_GRAD, "input", "output", because=_CHOOSE)
-
-
 rules.formulas(
     ops.AVG_POOL, x=lambda dy, x, attributes: dispatch(ops.AVG_POOL_GRAD, dy, x, **attributes)
 )

@@ -44,10 +44,10 @@ def lstm(
     dgates, dh, dc = dispatch_multiple(
         lstm_ops.LSTM_GRAD, dy_hidden, dy_cell, gates, recurrent, h, c, hidden, cell, mask
     )
-    found = {"gates": dgates, "h": dh, "c": dc}
+    gradients = {"gates": dgates, "h": dh, "c": dc}
     if "recurrent" in wanted:
-        found["recurrent"] = steps.sum_of_steps(steps.states_before(h, hidden), dgates)
-    return {name: found[name] for name in wanted}
+        gradients["recurrent"] = steps.sum_of_steps(steps.states_before(h, hidden), dgates)
+    return {name: gradients[name] for name in wanted}
 
 
 @rules.vjp(gru_ops.GRU, "gates", "recurrent", "bias", "h")
@@ -64,17 +64,19 @@ def gru(
     dgates, dproducts, dh = dispatch_multiple(
         gru_ops.GRU_GRAD, dy, gates, recurrent, bias, h, hidden, mask
     )
-    found = {"gates": dgates, "h": dh}
+    gradients = {"gates": dgates, "h": dh}
     if "recurrent" in wanted:
-        found["recurrent"] = steps.sum_of_steps(steps.states_before(h, hidden), dproducts)
+        gradients["recurrent"] = steps.sum_of_steps(steps.states_before(h, hidden), dproducts)
     if "bias" in wanted:
-        found["bias"] = sum_(dproducts, axis=(0, 1))
-    return {name: found[name] for name in wanted}
+        gradients["bias"] = sum_(dproducts, axis=(0, 1))
+    return {name: gradients[name] for name in wanted}
 
 
-@rules.vjp(
-    lstm_ops.LSTM_GRAD, "dhidden", "dcell", "gates", "recurrent", "h", "c", "hidden", "cell"
-)
+_LSTM_OPERANDS = ("dhidden", "dcell", "gates", "recurrent", "h", "c", "hidden", "cell")
+_GRU_OPERANDS = ("dhidden", "gates", "recurrent", "bias", "h", "hidden")
+
+
+@rules.vjp(lstm_ops.LSTM_GRAD, *_LSTM_OPERANDS)
 def lstm_grad(
     wanted: frozenset[str],
     dy_dgates: Tensor,
@@ -91,14 +93,11 @@ def lstm_grad(
     mask: Tensor | None,
 ) -> dict[str, Tensor]:
     operands = (dhidden, dcell, gates, recurrent, h, c, hidden, cell)
-    found = _pull(steps.lstm_grad, operands, mask, [dy_dgates, dy_dh, dy_dc])
-    named = zip(
-        ("dhidden", "dcell", "gates", "recurrent", "h", "c", "hidden", "cell"), found, strict=True
-    )
-    return {name: gradient for name, gradient in named if name in wanted}
+    gradients = _pull(steps.lstm_grad, operands, mask, [dy_dgates, dy_dh, dy_dc])
+    return {name: gradients[_LSTM_OPERANDS.index(name)] for name in wanted}
 
 
-@rules.vjp(gru_ops.GRU_GRAD, "dhidden", "gates", "recurrent", "bias", "h", "hidden")
+@rules.vjp(gru_ops.GRU_GRAD, *_GRU_OPERANDS)
 def gru_grad(
     wanted: frozenset[str],
     dy_dgates: Tensor,
@@ -113,9 +112,8 @@ def gru_grad(
     mask: Tensor | None,
 ) -> dict[str, Tensor]:
     operands = (dhidden, gates, recurrent, bias, h, hidden)
-    found = _pull(steps.gru_grad, operands, mask, [dy_dgates, dy_dproducts, dy_dh])
-    named = zip(("dhidden", "gates", "recurrent", "bias", "h", "hidden"), found, strict=True)
-    return {name: gradient for name, gradient in named if name in wanted}
+    gradients = _pull(steps.gru_grad, operands, mask, [dy_dgates, dy_dproducts, dy_dh])
+    return {name: gradients[_GRU_OPERANDS.index(name)] for name in wanted}
 
 
 def _pull(
@@ -127,8 +125,3 @@ def _pull(
     """Return the cotangents of operands; without steps, most have none."""
     _, pull = vjp(lambda *given: run(given, mask), *operands, unconnected="zeros")
     return list(pull(cotangents))
-
-
-# Batching of recurrent layers: the examples join the batch of sequences.
-#
-# Where weights differ from example to example, their decompositions are batched.

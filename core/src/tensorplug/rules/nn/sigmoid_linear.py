@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
 rules: RuleTable = RuleTable()
-
-
 rules.formulas(ops.SILU, x=lambda dy, x: dispatch(ops.SILU_GRAD, dy, x))
 rules.formulas(ops.SILU_GRAD, dy=lambda ddy, x: dispatch(ops.SILU_GRAD, ddy, x))
 
