@@ -15,10 +15,9 @@ images               ``Taps``, ``bilinear_taps``, ``nearest_pixels``, ``rotation
 moving elements      ``Selection``, ``selection``, ``scatter_depth``, ``match_ranks``,
                      ``cells_first_permutation``, ``plan_depth_rearrangement``,
                      ``split_spatial_axes``, ``channel_broadcast_shape``
-random numbers       ``philox``, ``box_muller``, ``RANDOM_KEY``, ``key_halves``; ``drawing``:
-                     reading the arguments of a draw, and rejection
+random numbers       ``philox``, ``box_muller``, ``RANDOM_KEY``, ``key_halves``
 activations          ``GELU_CUBIC``, ``GELU_REACH``, ``SELU_ALPHA``, ``SELU_SCALE``, ``SILU_REACH``
-special functions    ``elementary``, ``error_function``, ``polynomial``, and the ``..._formulas``
+special functions    ``elementary``, ``error_function``, ``polynomial``, ``ratio``, ``*_formulas``
 products             ``contraction_order``, ``attention_scores``
 ranges               ``lowest``, ``highest``, ``in_range``
 on the host          ``host_functions``
@@ -68,14 +67,12 @@ from tensorplug.ops.random import box_muller, philox
 from tensorplug.ops.random.random import KEY as RANDOM_KEY
 from tensorplug.ops.random.random import halves as key_halves
 from tensorplug.ops.special import (
-    bessel_formulas,
     gamma_formulas,
     incomplete_beta_formulas,
     incomplete_gamma_formulas,
     normal_formulas,
 )
-from tensorplug.ops.special.evaluation import polynomial
-from tensorplug.tensors import drawing
+from tensorplug.ops.special.evaluation import polynomial, ratio
 
 if TYPE_CHECKING:
     from tensorplug.contract import elementary
@@ -96,7 +93,6 @@ __all__ = [
     "Selection",
     "Taps",
     "attention_scores",
-    "bessel_formulas",
     "bilinear_taps",
     "box_muller",
     "cells_first_permutation",
@@ -106,7 +102,6 @@ __all__ = [
     "convolution_windows",
     "dilated_pooling_windows",
     "dilation_windows",
-    "drawing",
     "elementary",
     "error_function",
     "fill_modes",
@@ -126,6 +121,7 @@ __all__ = [
     "plan_depth_rearrangement",
     "polynomial",
     "pooling_windows",
+    "ratio",
     "rotation_sources",
     "scatter_depth",
     "selection",

@@ -62,6 +62,24 @@ def test_the_family_of_a_kernel_decides(what: str, call: Callable[[], Any], dtyp
     np.testing.assert_array_equal(again.numpy(), outside.numpy())
 
 
+@pytest.mark.parametrize(
+    ("autocast", "given", "dtype"),
+    [
+        ("low", "float32", "float16"),
+        ("low", "float64", "float64"),
+        ("float32", "float16", "float32"),
+        (None, "float16", "float16"),
+        (None, "float32", "float32"),
+    ],
+)
+def test_the_spec_of_a_plugin_says_in_which_dtype_its_kernel_runs(
+    autocast: Any, given: str, dtype: str
+) -> None:
+    spec = tp.KernelSpec("Halve", ("x",), lambda x: x, promote=("x",), autocast=autocast)
+    with tp.register_kernel(spec, "cpu", lambda x: x / 2), tp.autocast("float16"):
+        assert tp.run_kernel(spec, [tp.ones(3, dtype=given)]).dtype == dtype
+
+
 def test_a_product_rounds_its_inputs_and_its_result_alone() -> None:
     with tp.autocast("float16"):
         found = tp.matmul(X, W)

@@ -73,6 +73,10 @@ CASES = {  # error: call, what the message says
             "inexact must be True or False, got array(",
         ),
         (
+            lambda: KernelSpec("Own", ("x",), infer, autocast=LONG),
+            "autocast must be 'low' or 'float32', got '",
+        ),
+        (
             lambda: KernelSpec("Own", ("x",), infer, attributes={"a": 1}),
             "attributes must be Attributes by name, got {'a': 1}",
         ),

@@ -1,8 +1,9 @@
 """What distributions with CPU kernels of their own import: helpers that make such kernels fast.
 
-A kernel needs neither of them: buffers are NumPy arrays, and any function of arrays is a kernel.
+A kernel needs none of them: buffers are NumPy arrays, and any function of arrays is a kernel.
 ``elementwise`` runs a kernel of several steps block by block, so that a block stays in the cache,
-in several threads, with results in recycled memory. Call it where the kernel is prepared
+in several threads, with results in recycled memory; ``elementwise_kernel`` does so for one output,
+and for inputs that broadcast. Call them where the kernel is prepared
 (``KernelTable.prepare``), with the ``out`` that the kernel asks for. ``share_out`` runs any other
 kernel that can be cut into independent pieces, such as matrix products. Call it in the kernel.
 
@@ -43,7 +44,7 @@ import numpy as np
 from tensorplug_cpu.execution import parallel
 from tensorplug_cpu.execution.blas import one_thread_each
 from tensorplug_cpu.execution.floating_point import without_warnings
-from tensorplug_cpu.execution.outputs import output_allocator
+from tensorplug_cpu.execution.outputs import elementwise_kernel, output_allocator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -51,6 +52,8 @@ if TYPE_CHECKING:
     from tensorplug.plugin import TensorType
     from tensorplug_cpu.arrays import Array, Call
 
+
+__all__ = ["elementwise", "elementwise_kernel", "share_out"]
 
 _BLOCK: Final = 1 << 16  # elements that few calls of NumPy take, and a cache holds
 _SHARED: Final = 1 << 19  # elements from which several threads are worth their hand-over

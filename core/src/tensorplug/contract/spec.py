@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes, signatures
@@ -118,6 +118,9 @@ class KernelSpec(Facts):
         exact: the kernel only moves elements, or depends on their bits: it runs in the dtypes of
             the call, never in wider ones whose results are rounded. By default, what takes
             strings.
+        autocast: the dtype in which it runs inside ``autocast``: ``"low"``, that of the block, for
+            kernels that take most of the time; ``"float32"`` where rounded inputs would lose.
+            Kernels of the core are listed in ``engine/autocast.py``.
 
     Facts of its structure spare it rules: ``linear``, ``linear_with``, ``elementwise``,
     ``symmetric``, ``fold``, ``leading`` and ``padding``, by keyword (see ``Facts``).
@@ -141,6 +144,7 @@ class KernelSpec(Facts):
     typed_by: str | None = None
     expression: Given | None = None
     exact: bool | None = None
+    autocast: Literal["low", "float32"] | None = None
 
     # Derived once, read on every call.
     declared: tuple[Input, ...] = field(init=False, repr=False)
@@ -210,6 +214,10 @@ class KernelSpec(Facts):
         if not isinstance(self.inexact, bool):
             raise RegistrationError(
                 f"{role}: inexact must be True or False, got {quoted(self.inexact)}"
+            )
+        if self.autocast not in (None, "low", "float32"):
+            raise RegistrationError(
+                f"{role}: autocast must be 'low' or 'float32', got {quoted(self.autocast)}"
             )
         given: Any = self.attributes
         if not isinstance(given, Mapping) or not all(

@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.contract.tables import DecompositionTable
 from tensorplug.ops.special import (
-    bessel_formulas,
-    bessel_functions,
     error_functions,
     gamma_formulas,
     gamma_functions,
@@ -33,10 +31,6 @@ _FORMULAS: Final[dict[KernelSpec, Callable[..., Any]]] = {
     error_functions.ERFCX: normal_formulas.erfcx,
     error_functions.ERFINV: normal_formulas.erfinv,
     error_functions.NDTRI: normal_formulas.ndtri,
-    bessel_functions.BESSEL_I0E: bessel_formulas.i0e,
-    bessel_functions.BESSEL_I1E: bessel_formulas.i1e,
-    bessel_functions.BESSEL_J0: bessel_formulas.j0,
-    bessel_functions.BESSEL_J1: bessel_formulas.j1,
 }
 
 

@@ -59,7 +59,7 @@ IN_FLOAT32: Final = {
     ),
     "cumulative": ("Cumprod", "Cumsum"),
     "special functions": (
-        *("BesselI0e", "BesselI1e", "BesselJ0", "BesselJ1", "Betainc", "Digamma", "Erfcx"),
+        *("Betainc", "Digamma", "Erfcx"),
         *("Erfinv", "Igamma", "Igammac", "Lgamma", "Ndtri", "Polygamma"),
     ),
     "matrix functions": (
@@ -82,9 +82,9 @@ def find_promotion(
 
     Calls with float64, complex numbers or no floats at all are as outside.
     """
-    if spec.name in _LOW:
+    if spec.name in _LOW or spec.autocast == "low":
         wanted = low
-    elif spec.name in _WIDE:
+    elif spec.name in _WIDE or spec.autocast == "float32":
         wanted = dt.float32
     else:
         return None

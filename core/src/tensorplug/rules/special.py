@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from math import factorial, inf, pi, sqrt
+from math import inf, pi, sqrt
 from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.rules import RuleTable
 from tensorplug.ops.elementwise.casting import astype
 from tensorplug.ops.elementwise.choosing import where
-from tensorplug.ops.elementwise.rounding import sign
-from tensorplug.ops.elementwise.unary import abs as abs_
 from tensorplug.ops.elementwise.unary import exp, square
-from tensorplug.ops.special import bessel_functions as bessel
 from tensorplug.ops.special import error_functions as error
 from tensorplug.ops.special import gamma_functions as gamma
 from tensorplug.ops.special import (
@@ -20,7 +17,6 @@ from tensorplug.ops.special import (
     incomplete_functions,
     incomplete_gamma_formulas,
 )
-from tensorplug.ops.special.evaluation import polynomial
 from tensorplug.ops.special.incomplete_gamma_slopes import concentration_slope
 from tensorplug.ops.special.tensor_functions import FUNCTIONS
 
@@ -31,7 +27,6 @@ if TYPE_CHECKING:
 
 rules: RuleTable = RuleTable()
 _TWO_OVER_ROOT_PI: Final = 2.0 / sqrt(pi)
-_SERIES: Final = tuple(0.5 / (factorial(k) * factorial(k + 1)) for k in range(8))
 
 
 @rules.vjp(gamma.LGAMMA, "x")
@@ -76,27 +71,6 @@ def erfinv(dy: Tensor, out: Tensor) -> Tensor:
 @rules.vjp(error.NDTRI, "x")
 def ndtri(dy: Tensor, out: Tensor) -> Tensor:
     return dy * (sqrt(2.0 * pi) * exp(0.5 * square(out)))
-
-
-@rules.vjp(bessel.BESSEL_I0E, "x")
-def bessel_i0e(dy: Tensor, x: Tensor, out: Tensor) -> Tensor:
-    return dy * (bessel.i1e(x) - sign(x) * out)
-
-
-@rules.vjp(bessel.BESSEL_I1E, "x")
-def bessel_i1e(dy: Tensor, x: Tensor) -> Tensor:
-    out = bessel.i1e(x)  # the one at hand may be rounded to fewer digits than far out are left
-    return dy * (bessel.i0e(x) - sign(x) * out - _over(out, x, exp(-abs_(x)), 1.0))
-
-
-@rules.vjp(bessel.BESSEL_J0, "x")
-def bessel_j0(dy: Tensor, x: Tensor) -> Tensor:
-    return dy * -bessel.j1(x)
-
-
-@rules.vjp(bessel.BESSEL_J1, "x")
-def bessel_j1(dy: Tensor, x: Tensor, out: Tensor) -> Tensor:
-    return dy * (bessel.j0(x) - _over(out, x, 1.0, -1.0))
 
 
 @rules.vjp(incomplete_functions.IGAMMA, "a")
@@ -161,14 +135,3 @@ def _gamma_density(a: Tensor, x: Tensor) -> Tensor:
     density: Tensor = exp(incomplete_gamma_formulas.log_density(FUNCTIONS, a, at)) * (a / at)
     edge = where(a < 1.0, inf, where(a == 1.0, 1.0, at * 0.0))
     return where(inside, density, edge)
-
-
-def _over(out: Tensor, x: Tensor, factor: Tensor | float, square_sign: float) -> Tensor:
-    """Return ``out / x`` for ``out = factor * x * (1 / 2 -+ x**2 / 16 ...)`` (DLMF 10.2.2).
-
-    Near 0 it is that series: the derivative of the quotient is 0 / 0 there.
-    """
-    near = abs_(x) < 0.5
-    quarter = square(where(near, x, 0.0)) * (0.25 * square_sign)
-    series = polynomial(_SERIES, quarter) * factor
-    return where(near, series, out / where(near, 1.0, x))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from tensorplug_conformance.case import Array, Bounded, Case, Layout, Operand, Relation
-from tensorplug_conformance.case_entry import CaseEntry
+from tensorplug_conformance.case_entry import CaseEntry, Published
 from tensorplug_conformance.corpus import Corpus
 from tensorplug_conformance.floats import computing, epsilon, finfo
 from tensorplug_conformance.tables import CaseTable
@@ -24,6 +24,7 @@ __all__ = [
     "Corpus",
     "Layout",
     "Operand",
+    "Published",
     "Relation",
     "computing",
     "epsilon",

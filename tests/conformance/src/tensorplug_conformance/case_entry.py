@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +18,21 @@ if TYPE_CHECKING:
     from tensorplug_conformance.corpus import Corpus
 
 
+@dataclass(frozen=True, slots=True)
+class Published:
+    """Errors of a function in tables that vendors publish, for the profile ``vendor``.
+
+    ``ulp``: the largest error, by dtype name; CUDA's tables compare with the rounded value, so add
+    half a unit. ``absolute``: by dtype name, the error allowed instead where |x| is at least
+    ``absolute_from``. ``gap``: between these x, no number is published.
+    """
+
+    ulp: Mapping[str, float] = field(default_factory=dict)
+    absolute: Mapping[str, float] = field(default_factory=dict)
+    absolute_from: float = 0.0
+    gap: tuple[float, float] | None = None
+
+
 @dataclass(slots=True)
 class CaseEntry:
     """All cases of one kernel.
@@ -31,6 +46,7 @@ class CaseEntry:
     from 0, which may be off by as many eps. ``slopes``: a formula for gradients far from 0, where
     differences of the oracle lose them: it takes the incoming gradient and the inputs, all wide,
     and returns the gradients by input, and the sizes of the terms that they are sums of.
+    ``published``: beside the suite's own tables of the profile ``vendor``.
     """
 
     spec: KernelSpec
@@ -46,6 +62,7 @@ class CaseEntry:
     near_only: str = ""
     cancelled: float = 0.0
     slopes: Callable[..., Mapping[str, tuple[Array, Array]]] | None = None
+    published: Published = field(default_factory=Published)
 
     @property
     def leading(self) -> DType:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tensorplug.plugin import RegistrationError
 from tensorplug_conformance.case import Array, Bounded, Case, Layout, Operand, Reference, Relation
-from tensorplug_conformance.case_entry import CaseEntry, row_dtypes
+from tensorplug_conformance.case_entry import CaseEntry, Published, row_dtypes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -37,6 +37,7 @@ __all__ = [
     "CaseTable",
     "Layout",
     "Operand",
+    "Published",
     "Reference",
     "Relation",
 ]
@@ -60,6 +61,7 @@ class CaseTable:
         signed_zero: bool = False,
         ordinary: Sequence[str] = (),
         grown: bool = True,
+        published: Published | None = None,
     ) -> Callable[[F], F]:
         """Decorate the function that yields the cases of ``spec`` for a ``Corpus``.
 
@@ -76,6 +78,7 @@ class CaseTable:
             ordinary: inputs that get no values but those of the cases: sorted ones, for
                 example, or those for which NaN and infinities have no single answer.
             grown: whether cases of other sizes are derived; not where errors grow with them.
+            published: errors that vendors publish, for the profile ``vendor``.
 
         Raises:
             RegistrationError: when the kernel has cases in this table already, or no such input.
@@ -94,6 +97,7 @@ class CaseTable:
                 spec, chosen, generate, oracle, dict(ulp or {}), signed_zero, tuple(ordinary)
             )
             self._entries[spec.name].grown = grown
+            self._entries[spec.name].published = published or Published()
             return generate
 
         return decorate

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug.algorithms import (
-    bessel_formulas,
     gamma_formulas,
     incomplete_beta_formulas,
     incomplete_gamma_formulas,
@@ -33,10 +32,6 @@ _FORMULAS: dict[KernelSpec, Callable[..., Any]] = {
     specs.ERFCX: normal_formulas.erfcx,
     specs.ERFINV: normal_formulas.erfinv,
     specs.NDTRI: normal_formulas.ndtri,
-    specs.BESSEL_I0E: bessel_formulas.i0e,
-    specs.BESSEL_I1E: bessel_formulas.i1e,
-    specs.BESSEL_J0: bessel_formulas.j0,
-    specs.BESSEL_J1: bessel_formulas.j1,
 }
 
 

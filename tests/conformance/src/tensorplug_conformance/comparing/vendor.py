@@ -1,6 +1,6 @@
 """The profile ``vendor``: what is allowed beyond the strict bounds, and nothing else.
 
-- The errors of published tables, where they are larger: ``vendor.toml``.
+- The errors of published tables, where they are larger: ``vendor.toml``, ``Published``.
 - Subnormal numbers taken for 0 or returned as 0, if the backend declares so: by OpenCL C 3.0,
   "Edge Case Behavior in Flush To Zero Mode". Both standards require subnormal float64 numbers.
 - What a vendor's own libraries do with a few functions in the tails and at infinities, where
@@ -39,7 +39,6 @@ Profile = Literal["strict", "vendor"]
 PROFILES: Final[tuple[Profile, ...]] = ("strict", "vendor")
 
 _ROUNDED: Final = 0.5  # ulp from the true value to the one that CUDA's tables compare with
-_LGAMMA: Final = (-24, -2)  # no number is published for what lies between
 
 
 class ToleratedError(Exception):
@@ -48,16 +47,16 @@ class ToleratedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """``ulp``: kernel -> dtype -> the largest published error. ``absolute``: see the table."""
+    """``ulp``: kernel -> dtype -> the largest published error."""
 
     version: str
     ulp: Mapping[str, Mapping[str, float]]
-    absolute: Mapping[str, Mapping[str, float]]
 
     def of(self, entry: CaseEntry, dtype: DType) -> float:
         """Return the error allowed in ulp, never less than the strict profile allows."""
-        published = self.ulp.get(entry.spec.name, {}).get(dtype.name, 0.0)
-        return max(published, tolerances().of(entry, dtype))
+        lines = self.ulp.get(entry.spec.name, {}), entry.published.ulp
+        published = [line.get(dtype.name, 0.0) for line in lines]
+        return max(*published, tolerances().of(entry, dtype))
 
 
 @functools.cache
@@ -71,7 +70,7 @@ def bounds() -> Bounds:
             known = largest.setdefault(kernel, {})
             for dtype, ulp in line.items():
                 known[dtype] = max(known.get(dtype, 0.0), ulp + more)
-    return Bounds(table["version"], largest, table["absolute"])
+    return Bounds(table["version"], largest)
 
 
 def flushed(device: Device) -> frozenset[DType]:
@@ -130,7 +129,7 @@ def excess_allowed(
     ``excess``: by how much each is further off than the strict bound allows.
     """
     dtype = dt.of(gradient.dtype).name
-    room = _least(gradient.dtype, zeros) + bounds().absolute.get(entry.spec.name, {}).get(dtype, 0)
+    room = _least(gradient.dtype, zeros) + entry.published.absolute.get(dtype, 0.0)
     allowed = excess <= room
     x = case.inputs[-1]
     if entry.spec.name in _INFINITE and isinstance(x, np.ndarray) and x.shape == gradient.shape:
@@ -140,10 +139,11 @@ def excess_allowed(
 
 def _published(entry: CaseEntry, case: Case) -> bool:
     """Return whether the tables have a number for the inputs of a case."""
-    if entry.spec.name != "Lgamma":
+    if entry.published.gap is None:
         return True
+    low, high = entry.published.gap
     x: Any = case.inputs[0]
-    return not bool(np.any((x > _LGAMMA[0]) & (x < _LGAMMA[1])))
+    return not bool(np.any((x > low) & (x < high)))
 
 
 def _value(reference: Reference) -> Array:
@@ -217,12 +217,14 @@ def _excused(entry: CaseEntry, case: Case, result: Array, value: Array) -> Array
     found = np.zeros(np.shape(result), bool)
     if name in _EXCUSED and not case.period:
         found = _EXCUSED[name](case, result, value)
-    beyond = bounds().absolute.get(name)
-    if beyond is not None:
-        room = beyond.get(dt.of(result.dtype).name, 0.0)
+    published = entry.published
+    if published.absolute:
+        room = published.absolute.get(dt.of(result.dtype).name, 0.0)
         x: Any = case.inputs[0]
         whole: Any = _whole(x, case, result.shape)
-        found = found | (np.abs(whole) >= beyond["from"]) & (np.abs(result - value) <= room)
+        found = found | (np.abs(whole) >= published.absolute_from) & (
+            np.abs(result - value) <= room
+        )
     return np.atleast_1d(found)
 
 

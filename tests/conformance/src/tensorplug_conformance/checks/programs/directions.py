@@ -15,6 +15,7 @@ from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.checks.check import Check, CheckFailedError
 from tensorplug_conformance.corpus import Corpus
 from tensorplug_conformance.denominator import entries
+from tensorplug_conformance.extensions import extension_tables
 from tensorplug_conformance.points.gradient_points import STENCIL, STEP, Point, WrongGradientError
 from tensorplug_conformance.points.gradients import compare_slopes
 from tensorplug_conformance.points.second_gradients import ALONG, directions_of, moved
@@ -34,7 +35,7 @@ _POINTS: Final = 4  # per kernel
 def _points(session: Session) -> Iterator[tuple[CaseEntry, Case]]:
     """Yield a few points of each kernel in one dtype, none of them at a kink or far from 0."""
     served = session.device.backend.dtypes
-    for name, entry in sorted(entries().items()):
+    for name, entry in sorted(entries(extension_tables()).items()):
         chosen = [d for d in (dt.float32, dt.complex64) if d in entry.dtypes and d in served]
         if entry.smooth is None or not chosen:
             continue

@@ -5,57 +5,15 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract import inference
-from tensorplug.contract.spec import KernelSpec
-from tensorplug.dispatch.calls import dispatch_unary
-from tensorplug.ops.elementwise.choosing import where
-from tensorplug.ops.elementwise.unary import abs as abs_
-from tensorplug.ops.elementwise.unary import exp
-from tensorplug.ops.kinds import compute
+import tensorplug as tp
+from tensorplug.plugin import dispatch, kinds
+from tensorplug_science.special.specs import BESSEL_I0E, BESSEL_I1E, BESSEL_J0, BESSEL_J1
 
 if TYPE_CHECKING:
-    from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.plugin import Tensor
     from tensorplug.typing import ArrayLike
 
 __all__ = ["i0", "i0e", "i1", "i1e", "j0", "j1"]
-
-BESSEL_I0E = KernelSpec(
-    "BesselI0e",
-    ("x",),
-    inference.same,
-    accepts=dt.REAL,
-    promote=("x",),
-    inexact=True,
-    elementwise=True,
-)
-BESSEL_I1E = KernelSpec(
-    "BesselI1e",
-    ("x",),
-    inference.same,
-    accepts=dt.REAL,
-    promote=("x",),
-    inexact=True,
-    elementwise=True,
-)
-BESSEL_J0 = KernelSpec(
-    "BesselJ0",
-    ("x",),
-    inference.same,
-    accepts=dt.REAL,
-    promote=("x",),
-    inexact=True,
-    elementwise=True,
-)
-BESSEL_J1 = KernelSpec(
-    "BesselJ1",
-    ("x",),
-    inference.same,
-    accepts=dt.REAL,
-    promote=("x",),
-    inexact=True,
-    elementwise=True,
-)
 
 
 def i0e(x: ArrayLike, /) -> Tensor:
@@ -75,7 +33,7 @@ def i0e(x: ArrayLike, /) -> Tensor:
         (Tensor(inf, dtype=float32, device='cpu'), 0.012617)
 
     """
-    return dispatch_unary(BESSEL_I0E, x)
+    return dispatch(BESSEL_I0E, x)
 
 
 def i1e(x: ArrayLike, /) -> Tensor:
@@ -91,7 +49,7 @@ def i1e(x: ArrayLike, /) -> Tensor:
         array([ 0.    ,  0.2079, -0.2079], dtype=float32)
 
     """
-    return dispatch_unary(BESSEL_I1E, x)
+    return dispatch(BESSEL_I1E, x)
 
 
 def i0(x: ArrayLike, /) -> Tensor:
@@ -111,7 +69,7 @@ def i0(x: ArrayLike, /) -> Tensor:
         array([1.    , 1.2661, 1.2661], dtype=float32)
 
     """
-    return compute("i0", lambda x: _unscaled(x, i0e(x), abs_(x)), x=x)
+    return kinds.compute("i0", lambda x: _unscaled(x, i0e(x), tp.abs(x)), x=x)
 
 
 def i1(x: ArrayLike, /) -> Tensor:
@@ -131,7 +89,7 @@ def i1(x: ArrayLike, /) -> Tensor:
         array([ 0.    ,  0.5652, -0.5652], dtype=float32)
 
     """
-    return compute("i1", lambda x: _unscaled(x, i1e(x), x), x=x)
+    return kinds.compute("i1", lambda x: _unscaled(x, i1e(x), x), x=x)
 
 
 def _unscaled(x: Tensor, scaled: Tensor, limit: Tensor) -> Tensor:
@@ -139,10 +97,10 @@ def _unscaled(x: Tensor, scaled: Tensor, limit: Tensor) -> Tensor:
 
     It is ``limit`` at infinity.
     """
-    size = abs_(x)
+    size = tp.abs(x)
     endless = size == inf
-    root = exp(0.5 * where(endless, 0.0, size))
-    return where(endless, limit, root * scaled * root)
+    root = tp.exp(0.5 * tp.where(endless, 0.0, size))
+    return tp.where(endless, limit, root * scaled * root)
 
 
 def j0(x: ArrayLike, /) -> Tensor:
@@ -161,7 +119,7 @@ def j0(x: ArrayLike, /) -> Tensor:
         array([ 1.    ,  0.7652, -0.2459], dtype=float32)
 
     """
-    return dispatch_unary(BESSEL_J0, x)
+    return dispatch(BESSEL_J0, x)
 
 
 def j1(x: ArrayLike, /) -> Tensor:
@@ -181,4 +139,4 @@ def j1(x: ArrayLike, /) -> Tensor:
         array([ 0.    ,  0.4401, -0.4401], dtype=float32)
 
     """
-    return dispatch_unary(BESSEL_J1, x)
+    return dispatch(BESSEL_J1, x)

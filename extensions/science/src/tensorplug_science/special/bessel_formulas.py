@@ -11,7 +11,10 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
-from tensorplug.ops.special.evaluation import Coefficients, Ratio, polynomial, ratio
+from tensorplug.algorithms import polynomial, ratio
+
+Coefficients = tuple[float, ...]  # of x**0, x**1, ...
+Ratio = tuple[Coefficients, Coefficients]
 
 # i0(x) for (x / 16)**2, |x| <= 16
 _I0_NEAR: Final = (

@@ -1,0 +1,1 @@
+"""Conformance cases, by family. Only the suite imports them."""

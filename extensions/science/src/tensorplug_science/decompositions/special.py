@@ -1,0 +1,35 @@
+"""Special functions from primitives: the formulas, on tensors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from tensorplug.plugin import DecompositionTable
+from tensorplug_science.special import bessel_formulas, specs
+from tensorplug_science.special.tensor_functions import FUNCTIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tensorplug.plugin import KernelSpec, Tensor
+
+decompositions: DecompositionTable = DecompositionTable()
+
+FORMULAS: Final[dict[KernelSpec, Callable[..., Any]]] = {
+    specs.BESSEL_I0E: bessel_formulas.i0e,
+    specs.BESSEL_I1E: bessel_formulas.i1e,
+    specs.BESSEL_J0: bessel_formulas.j0,
+    specs.BESSEL_J1: bessel_formulas.j1,
+}
+"""The formulas of one input: the functions that they call, then x."""
+
+
+def _decompose(spec: KernelSpec, formula: Callable[..., Any]) -> None:
+    @decompositions.of(spec)
+    def decomposed(x: Tensor) -> Tensor:
+        result: Tensor = formula(FUNCTIONS, x)
+        return result
+
+
+for _spec, _formula in FORMULAS.items():
+    _decompose(_spec, _formula)

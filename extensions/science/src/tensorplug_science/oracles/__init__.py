@@ -1,0 +1,1 @@
+"""References for the conformance cases. None uses the formulas of the kernels."""

@@ -1,1 +1,0 @@
-"""Distributions beyond those of TensorFlow.js. The functions live in ``tensorplug.random``."""

@@ -1,0 +1,34 @@
+"""The kernels beyond their values, which the suite's cases compare: autocast, vmap, hardware."""
+
+from __future__ import annotations
+
+import pytest
+
+import tensorplug as tp
+from tensorplug.plugin import dispatch
+from tensorplug_conformance.checks.programs.mapping import batched_calls, compared, small_cases
+from tensorplug_science.cases.special import cases
+
+ENTRIES = {entry.spec.name: entry for entry in cases}
+
+
+@pytest.mark.parametrize("kernel", ENTRIES)
+def test_vmap_is_the_stack_of_examples(kernel: str) -> None:
+    entry = ENTRIES[kernel]
+    (case, *_) = [case for case in small_cases(entry, tp.float32) if case.inputs[0].size > 1]
+    for call in batched_calls(entry, [case]):
+        compared(call, call.mapped(0), call.one_by_one())
+
+
+@pytest.mark.parametrize("kernel", ENTRIES)
+def test_runs_in_float32_within_autocast(kernel: str) -> None:
+    entry = ENTRIES[kernel]
+    (case, *_) = small_cases(entry, tp.float16)
+    with tp.autocast("float16"):
+        assert dispatch(entry.spec, *case.inputs, **case.attributes).dtype is tp.float32
+
+
+@pytest.mark.parametrize("kernel", ENTRIES)
+def test_cpu_has_a_kernel_and_other_backends_decompose(kernel: str) -> None:
+    assert tp.explain(kernel, backend="cpu").how == "native"
+    assert tp.explain(kernel, backend="opencl").how == "decomposed"
