@@ -28,6 +28,7 @@ from tensorplug_conformance.floats import finfo
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from tensorplug.contract.padding import Padding
     from tensorplug.plugin import KernelSpec, TangentEntry
     from tensorplug_conformance.case import Array, Case
     from tensorplug_conformance.case_entry import CaseEntry
@@ -81,17 +82,17 @@ def _check_linear(spec: KernelSpec, entry: TangentEntry, case: Case) -> None:
             _compare(difference, a - b, where, scale)
 
 
-def check_padding(spec: KernelSpec, case: Case, size: int) -> bool:
+def check_padding(spec: KernelSpec, rule: Padding, case: Case, size: int) -> bool:
     """Compare a call with one that is longer along all axes of ``size``.
 
-    The further elements are those in front once more, but for those that the spec's rule masks.
-    Return whether the rule allows such a call.
+    The further elements are those in front once more, floats times -2, but for those that the rule
+    masks. Return whether the rule allows such a call.
     """
     arrays = flat(case.inputs)
-    longer = [_wrapped(x, size) for x in arrays]
+    longer = [_lengthened(x, size) for x in arrays]
     rest = iter(longer)
     padded = mapped(lambda _: next(rest), [*case.inputs])
-    masks = _masks(spec, case, arrays, padded)
+    masks = _masks(spec, rule, case, arrays, padded)
     if masks is None:
         return False
     for at, axis, neutral in masks:
@@ -107,15 +108,28 @@ def check_padding(spec: KernelSpec, case: Case, size: int) -> bool:
     return True
 
 
-def _wrapped(x: Array, size: int) -> Array:
-    """Return a copy that begins once more behind the end of axes of ``size``."""
-    for axis in [axis for axis, n in enumerate(x.shape) if n == size]:
-        x = np.take(x, np.arange(size + _LONGER), axis, mode="wrap")
-    return np.array(x)
+def sizes_of(case: Case) -> set[int]:
+    """Return the sizes of all axes of the inputs, but 0 and 1, which do not broadcast alike."""
+    return {n for x in flat(case.inputs) for n in x.shape if n > 1}
+
+
+def _lengthened(x: Array, size: int) -> Array:
+    """Return a copy that begins once more behind the end of axes of ``size``: see above."""
+    longer = np.pad(x, [(0, _LONGER * (n == size)) for n in x.shape], "wrap") if x.ndim else x
+    if x.dtype.kind in "fc":  # integers may be indices
+        front = tuple(map(slice, x.shape))
+        with np.errstate(over="ignore", invalid="ignore"):  # infinity will do
+            longer = longer * x.dtype.type(-2)  # else a maximum would not notice
+        longer[front] = x
+    return longer
 
 
 def _masks(
-    spec: KernelSpec, case: Case, arrays: Sequence[Array], padded: Sequence[Any]
+    spec: KernelSpec,
+    rule: Padding,
+    case: Case,
+    arrays: Sequence[Array],
+    padded: Sequence[Any],
 ) -> Sequence[tuple[int, int, Any]] | None:
     """Return what the rule masks; None for a call that it does not allow, or cannot judge."""
 
@@ -124,8 +138,6 @@ def _masks(
             list(zip(x.shape, y.shape, strict=True)) for x, y in zip(exact, longer, strict=True)
         ]
 
-    rule = spec.padding_rule
-    assert rule is not None  # the caller asks no other kernel
     attributes, outputs = spec.resolve(case.types, case.attributes)
     changed, wider = spec.resolve(types_of(padded), case.attributes)
     same = all(attributes[name] == changed[name] for name in attributes.keys() - rule.sizes)
@@ -193,7 +205,7 @@ def _check_kernel(session: Session, entry: CaseEntry) -> int:
     dtypes = [dtype for dtype in entry.dtypes if dtype in session.device.backend.dtypes]
     real = [dtype for dtype in (dt.float64, dt.float32, dt.complex128) if dtype in dtypes]
     dtype = next(iter([*real, *dtypes]), None)
-    padding = spec.padding_rule is not None
+    padding = spec.padding_rule
     if dtype is None or not spec.input_names or not (elementwise or linear or padding):
         return 0
     compared = 0
@@ -203,8 +215,9 @@ def _check_kernel(session: Session, entry: CaseEntry) -> int:
                 _check_elementwise(spec, case)
             for tangent in linear:
                 _check_linear(spec, tangent, case)
-            for size in {n for x in flat(case.inputs) for n in x.shape if n > 1 and padding}:
-                check_padding(spec, case, size)
+            if padding is not None:
+                for size in sizes_of(case):
+                    check_padding(spec, padding, case, size)
         except TensorplugError:  # a kernel that does not accept other elements, or their shape
             continue
         compared += 1
