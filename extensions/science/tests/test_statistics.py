@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
+from tensorplug.errors import ArgumentError, DTypeError, ShapeError
 from tensorplug.testing import check_grads
 
 NAN, INF = math.nan, math.inf
@@ -162,3 +163,27 @@ def test_gradients_of_covariances():
     weights = RANDOM.normal(size=(4, 4))
     for f in (tp.cov, tp.corrcoef):
         check_grads(lambda x, f=f: tp.sum(f(x) * weights), [X[0]], order=2)
+
+
+BAD = [
+    (lambda: tp.quantile(X, 1.5), ArgumentError, "quantile: q must lie between 0 and 1, got 1.5"),
+    (lambda: tp.percentile(X, 101), ArgumentError, "percentile: q must lie between 0 and 100"),
+    (lambda: tp.nanquantile(X, -1), ArgumentError, "nanquantile: q must lie between 0 and 1"),
+    (lambda: tp.nanpercentile(X, 1j), DTypeError, "nanpercentile: q must hold real numbers"),
+    (lambda: tp.nanmedian([1j]), DTypeError, "nanmedian: x must hold real numbers"),
+    (lambda: tp.nanmedian(X, axis=3), ShapeError, "nanmedian: axis 3 is out of range"),
+    (lambda: tp.quantile(X, [NAN]), ArgumentError, "q must lie between 0 and 1"),
+    (lambda: tp.quantile(X, [[0.5]]), ShapeError, "a number or have rank 1"),
+    (lambda: tp.quantile(X, 0.5, method="weibull"), ArgumentError, "of 'linear', .* 'weibull'"),
+    (lambda: tp.median(X, axis=3), ShapeError, "median: axis 3"),
+    (lambda: tp.median([1j]), DTypeError, "median: x must hold real numbers, got complex64"),
+    (lambda: tp.cov(1.0), ShapeError, "cov: x must have at least rank 1"),
+    (lambda: tp.cov(X, correction=None), ArgumentError, "cov: correction must be a number"),
+    (lambda: tp.corrcoef(1.0), ShapeError, "corrcoef: x must"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "message"), BAD)
+def test_bad_calls(call, error, message):
+    with pytest.raises(error, match=message):
+        call()

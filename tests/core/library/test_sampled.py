@@ -1,4 +1,4 @@
-"""Functions of sequences: convolve, trapezoid, logspace; and kron. NumPy is the oracle."""
+"""Functions of sequences: convolve, logspace; and kron. NumPy is the oracle."""
 
 from __future__ import annotations
 
@@ -95,38 +95,6 @@ def test_kronecker_products_of_two_dtypes_and_gradients():
     check_grads(lambda a, b: tp.sum(tp.kron(a, b) ** 2), operands, order=2)
 
 
-Y = RANDOM.uniform(-2, 2, (3, 4, 5))
-PLACES = np.sort(RANDOM.uniform(0, 9, Y.shape), axis=1)
-
-
-@pytest.mark.parametrize("axis", [0, 1, -1])
-def test_integrals(axis):
-    near(tp.trapezoid(Y, axis=axis), np.trapezoid(Y, axis=axis), "float64", terms=5)
-    near(tp.trapezoid(Y, dx=0.25, axis=axis), np.trapezoid(Y, dx=0.25, axis=axis), "float64", 5)
-    near(tp.trapezoid(Y, PLACES, axis=axis), np.trapezoid(Y, PLACES, axis=axis), "float64", 99)
-    line = np.sort(RANDOM.uniform(0, 9, Y.shape[axis]))
-    near(tp.trapezoid(Y, line, axis=axis), np.trapezoid(Y, line, axis=axis), "float64", 99)
-
-
-def test_integrals_of_other_numbers():
-    near(tp.trapezoid([1, 2, 3]), 4, "float32")
-    near(tp.trapezoid([True, True, False]), 1.5, "float32")
-    near(tp.trapezoid([1, 2, 3], [4, 6, 8]), 8, "float32")
-    near(tp.trapezoid(np.array([1j, 2j]), dx=2), 3j, "complex128")
-    near(tp.trapezoid([1.0, 2.0], dx=np.float64(0.5)), 0.75, "float32")
-    near(tp.trapezoid(Y, dx=np.full(4, 2.0)), np.trapezoid(Y, dx=2.0), "float64", 5)
-    near(tp.trapezoid(np.ones((2, 1))), [0, 0], "float64")
-    near(tp.trapezoid(np.zeros((2, 0), "f4")), [0, 0], "float32")
-    compiled = tp.compile(lambda y, x: tp.trapezoid(y, x))  # noqa: PLW0108  # two of four arguments
-    near(compiled(tp.asarray([1.0, 3.0]), tp.asarray([0.0, 2.0])), 4, "float32")
-
-
-def test_gradients_of_integrals():
-    check_grads(lambda y, x: tp.sum(tp.trapezoid(y, x, axis=1) ** 2), [Y, PLACES], order=2)
-    slope = tp.grad(lambda dx: tp.trapezoid([1.0, 2.0, 3.0], dx=dx))(tp.asarray(2.0))
-    assert slope.item() == 4
-
-
 @pytest.mark.parametrize(
     "arguments", [(0, 3), (0, 3, 4), (-2.5, 2, 7), (2, 0, 3), (1, 1, 3), (0, 1, 0), (5, 9, 1)]
 )
@@ -165,16 +133,6 @@ BAD = [  # call, error, what the message says
     (lambda: tp.convolve(["a"], [1.0]), DTypeError, "convolve: a must hold numbers"),
     (lambda: tp.convolve(np.ones(2, "u8"), np.ones(2, "i8")), DTypeError, "no common dtype"),
     (lambda: tp.kron(["a"], [1]), DTypeError, "string"),
-    (
-        lambda: tp.trapezoid(1.0),
-        ShapeError,
-        "trapezoid: y must have at least rank 1, got float32[]",
-    ),
-    (lambda: tp.trapezoid(Y, axis=3), ShapeError, "trapezoid: axis 3 is out of range"),
-    (lambda: tp.trapezoid(Y, [1.0, 2.0]), ShapeError, "x must have length 5, that of axis 2 of y"),
-    (lambda: tp.trapezoid(Y, Y[0]), ShapeError, "x must have rank 1 or the rank of y, 3, got"),
-    (lambda: tp.trapezoid(["a"]), DTypeError, "trapezoid: y must hold numbers"),
-    (lambda: tp.trapezoid(Y, dx=True), ArgumentError, "trapezoid: dx must be a number, got True"),
     (lambda: tp.logspace(0, 1, -1), ArgumentError, "logspace: num must be at least 0, got -1"),
     (lambda: tp.logspace(0, [1]), ArgumentError, "logspace: stop must be a real number, got [1]"),
     (lambda: tp.logspace(0, 1, base="e"), ArgumentError, "logspace: base must be a real number"),

@@ -85,23 +85,17 @@ def std(
     """
     tensor = kinds.floating(x, "std: x")
     variance = _compute_variance(tensor, axis, correction, "std", keepdims=keepdims)
-    return tp.astype(deviation(variance), tensor.dtype)
+    return tp.astype(_root(variance), tensor.dtype)
 
 
-def deviation(variance: Tensor) -> Tensor:
+def _root(variance: Tensor) -> Tensor:
     """Return the square root, with gradient 0 at 0."""
     # The derivative of the root at 0 is infinite, and infinity times 0 is NaN.
     still = tp.equal(variance, 0)
     return tp.where(still, variance * 0, tp.sqrt(tp.where(still, 1, variance)))
 
 
-def read_correction(correction: Any, caller: str) -> float:
-    """Return ``correction`` as a Python number.
-
-    Raises:
-        ArgumentError: it is anything else.
-
-    """
+def _read_correction(correction: Any, caller: str) -> float:
     number = dt.as_number(correction)
     if isinstance(number, bool) or not isinstance(number, int | float):
         raise ArgumentError(
@@ -114,7 +108,7 @@ def _compute_variance(
     x: Tensor, axis: Any, correction: float, caller: str, *, keepdims: bool
 ) -> Tensor:
     """Return the variance; a narrow float is widened, so that squares do not overflow."""
-    correction = read_correction(correction, caller)
+    correction = _read_correction(correction, caller)
     axes = shapes.normalize_axes(axis, x.ndim, f"{caller}: axis")
     wide = kinds.widen_half(x)
     away = wide - tp.mean(wide, axis=axes, keepdims=True)

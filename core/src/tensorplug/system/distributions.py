@@ -29,6 +29,10 @@ EXTENSIONS: Final = {"train": "tensorplug_train"} | {
     for part, module, names in (
         ("", "covariance", "corrcoef cov"),
         ("", "histograms", "histogram"),
+        ("", "integration", "trapezoid"),
+        ("", "interpolation", "interp"),
+        ("", "missing_values", "nan_to_num nanmax nanmean nanmin nanprod nanstd nansum nanvar"),
+        ("", "polynomials", "polyfit polyval"),
         ("", "quantiles", "median nanmedian nanpercentile nanquantile percentile quantile"),
         ("special.", "special.bessel_functions", "i0 i0e i1 i1e j0 j1"),
         ("special.", "special.entropies", "entr logit sinc xlog1py xlogy"),

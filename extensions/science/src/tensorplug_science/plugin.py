@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.plugin import Backend, DecompositionTable, KernelTable, RuleTable, hookimpl
-from tensorplug_science import quantiles
+from tensorplug_science import missing_values, quantiles
 from tensorplug_science.decompositions.special import decompositions
 from tensorplug_science.rules.special import rules
 
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 @hookimpl
 def tensorplug_chained_ops() -> Iterable[Callable[..., Any]]:
     """Return the functions that are methods of tensors too: ``x.quantile(0.5)``."""
-    return [getattr(quantiles, name) for name in quantiles.__all__]
+    return [
+        getattr(module, name) for module in (missing_values, quantiles) for name in module.__all__
+    ]
 
 
 @hookimpl

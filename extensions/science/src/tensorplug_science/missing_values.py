@@ -6,9 +6,9 @@ from math import inf, nan
 from typing import TYPE_CHECKING, Any
 
 import tensorplug as tp
-from tensorplug.library.statistics import deviation, read_correction
 from tensorplug.plugin import chained, default_integers, kinds, shapes
 from tensorplug.plugin import dtypes as dt
+from tensorplug_science.covariance import read_correction
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -171,7 +171,9 @@ def nanstd(
     """
     tensor = kinds.floating(x, "nanstd: x")
     variance = _compute_variance(tensor, axis, correction, "nanstd", keepdims=keepdims)
-    return tp.astype(deviation(variance), tensor.dtype)
+    still = tp.equal(variance, 0)  # the derivative of the root is infinite there
+    root = tp.sqrt(tp.where(still, 1, variance))
+    return tp.astype(tp.where(still, variance * 0, root), tensor.dtype)
 
 
 def _compute_variance(
