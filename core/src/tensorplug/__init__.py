@@ -96,6 +96,7 @@ from tensorplug.plugins.registration import (
 )
 from tensorplug.system.distributions import EXTENSIONS as _EXTENSIONS
 from tensorplug.tensors import foreign_members as _foreign_members
+from tensorplug.tensors import generator as _generator
 from tensorplug.tensors import methods as _methods
 from tensorplug.tensors.array_namespace import VERSION as __array_api_version__
 from tensorplug.tensors.call_hints import hinting_all as _hinting_all
@@ -233,10 +234,21 @@ def _late_in(names, module):
     return late
 
 
-def _missing_in_generator(generator, name):
+def _late_in_generator(generator, name):
+    if f"random.{name}" in _EXTENSIONS:
+        from tensorplug.plugins import parts
+
+        _generator.attach(_in_public(parts.find(f"random.{name}")))
+        return getattr(generator, name)
     from tensorplug.introspection import spellings  # only where a name is missing
 
-    raise spellings.missing_method(type(generator), random.__name__, name)
+    raise spellings.missing_method(generator, random.__name__, name)
+
+
+def _names_in_generator(generator):
+    from tensorplug.plugins import parts
+
+    return {*object.__dir__(generator), *parts.installed("random.")}
 
 
 def _listed(module):
@@ -253,4 +265,5 @@ def _make_public(module, name):
 
 for _info in _PARTS:
     _make_public(_info, _info.__name__)
-random.Generator.__getattr__ = _missing_in_generator
+random.Generator.__getattr__ = _late_in_generator
+random.Generator.__dir__ = _names_in_generator

@@ -15,7 +15,8 @@ images               ``Taps``, ``bilinear_taps``, ``nearest_pixels``, ``rotation
 moving elements      ``Selection``, ``selection``, ``scatter_depth``, ``match_ranks``,
                      ``cells_first_permutation``, ``plan_depth_rearrangement``,
                      ``split_spatial_axes``, ``channel_broadcast_shape``
-random numbers       ``philox``, ``box_muller``, ``RANDOM_KEY``, ``key_halves``
+random numbers       ``philox``, ``box_muller``, ``RANDOM_KEY``, ``key_halves``; ``drawing``:
+                     reading the arguments of a draw, and rejection
 activations          ``GELU_CUBIC``, ``GELU_REACH``, ``SELU_ALPHA``, ``SELU_SCALE``, ``SILU_REACH``
 special functions    ``elementary``, ``error_function``, ``polynomial``, ``ratio``, ``*_formulas``
 products             ``contraction_order``, ``attention_scores``
@@ -73,6 +74,7 @@ from tensorplug.ops.special import (
     normal_formulas,
 )
 from tensorplug.ops.special.evaluation import polynomial, ratio
+from tensorplug.tensors import drawing
 
 if TYPE_CHECKING:
     from tensorplug.contract import elementary
@@ -102,6 +104,7 @@ __all__ = [
     "convolution_windows",
     "dilated_pooling_windows",
     "dilation_windows",
+    "drawing",
     "elementary",
     "error_function",
     "fill_modes",

@@ -31,14 +31,15 @@ def missing(module: str, name: str) -> AttributeError:
     return AttributeError(message, name=name)
 
 
-def missing_method(owner: type, module: str, name: str) -> AttributeError:
-    """Return the error for an unknown method of a class whose methods are those of a module."""
-    message = f"{owner.__name__!r} object has no attribute {name!r}"
+def missing_method(owner: object, module: str, name: str) -> AttributeError:
+    """Return the error for an unknown method of an object whose methods are those of a module."""
+    kind = type(owner).__name__
+    message = f"{kind!r} object has no attribute {name!r}"
     if not name.startswith("_"):  # else Python itself asks, or a copy that is not complete yet
         hint = _hint(module.removeprefix(_PACKAGE).removeprefix("."), name)
         start, _, method = hint.rstrip("?").rpartition(f"{module}.")
         if start and hasattr(owner, method):
-            message += hint.replace(f"{module}.", f"{owner.__name__}.")
+            message += hint.replace(f"{module}.", f"{kind}.")
     return AttributeError(message, name=name)
 
 

@@ -1,7 +1,7 @@
 """Writes stubs of modules that are assembled at run time, for editors and type checkers.
 
 These are the package (``__init__.pyi``), the public modules whose functions come from op families
-(``nn.pyi``, ...), and the Tensor with its methods (``dispatch/tensor.pyi``).
+(``nn.pyi``, ...), and the classes whose methods do: Tensor and Generator.
 Each build of the distribution writes them (``core/hatch_build.py``), and so do ``make types`` and
 ``python -m tensorplug.testing.stubs``.
 """
@@ -22,6 +22,7 @@ from tensorplug.dispatch.tensor import Tensor
 from tensorplug.introspection import families
 from tensorplug.system.distributions import EXTENSIONS
 from tensorplug.tensors import methods
+from tensorplug.tensors.generator import Generator
 from tensorplug.testing.annotation_names import AnnotationNames
 
 if TYPE_CHECKING:
@@ -45,7 +46,11 @@ _SLOTS: Final = {
 
 def stubs() -> dict[str, str]:
     """Return the text of every stub by its path in the package."""
-    texts = {"__init__.pyi": _package(), "dispatch/tensor.pyi": _tensor()}
+    texts = {
+        "__init__.pyi": _package(),
+        "dispatch/tensor.pyi": _tensor(),
+        "tensors/generator.pyi": _generator(),
+    }
     for name in tensorplug.__all__:
         if families.public(name):
             module = getattr(tensorplug, name)
@@ -87,11 +92,14 @@ def _brought(part: str) -> dict[str, str]:
     return imports
 
 
-def _brought_functions() -> Iterator[Callable[..., Any]]:
-    """Yield the functions of extensions, if they are there: some are methods of tensors."""
-    for place in EXTENSIONS.values():
+def _brought_functions(part: str = "") -> Iterator[Callable[..., Any]]:
+    """Yield the functions of extensions, if they are there: some are methods of classes.
+
+    ``part``: the beginning of their public names, such as ``"random."``.
+    """
+    for path, place in EXTENSIONS.items():
         home, _, member = place.partition(":")
-        if member and importlib.util.find_spec(home.partition(".")[0]):
+        if member and path.startswith(part) and importlib.util.find_spec(home.partition(".")[0]):
             yield getattr(importlib.import_module(home), member)
 
 
@@ -151,6 +159,23 @@ def _tensor() -> str:
     ]
     head = f'\n__all__ = ["Tensor"]\n\nclass Tensor:\n    """{_summary(Tensor)}"""\n'
     return "".join((_HEAD, names.imports(), head, *slots, *declared))
+
+
+def _generator() -> str:
+    """Return the stub of the Generator, whose methods draw with a new key."""
+    own = {name: draw for name, draw in vars(Generator).items() if hasattr(draw, "__wrapped__")}
+    draws = [
+        *(inspect.unwrap(draw) for draw in own.values()),
+        *(draw for draw in _brought_functions("random.") if draw.__name__ not in own),
+    ]
+    names = AnnotationNames(Generator, shadowed={draw.__name__ for draw in draws})
+    base = names.resolve("KeySequence", Generator.__module__)
+    declared = [
+        _declared(draw.__name__, names.resolve_all(inspect.signature(draw), draw.__module__), draw)
+        for draw in sorted(draws, key=lambda draw: draw.__name__)
+    ]
+    head = f'\nclass Generator({base}):\n    """{_summary(Generator)}"""\n'
+    return "".join((_HEAD, names.imports(), head, *declared))
 
 
 def _function(member: Any) -> Any:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import tensorplug as tp
+from tensorplug.algorithms import drawing
 from tensorplug.errors import ArgumentError, ShapeError
-from tensorplug.library.random.draws import fit_shape, parameters
 from tensorplug.plugin import arguments, as_key, as_tensor, host_values, shapes
 from tensorplug.plugin import dtypes as dt
 
@@ -55,7 +55,7 @@ def categorical(
 
     """
     checked = as_key(key, "categorical")
-    _, chosen, (scores,) = parameters("categorical", None, None, logits=logits)
+    _, chosen, (scores,) = drawing.parameters("categorical", None, None, logits=logits)
     if host_values.is_scalar(scores) or not scores.ndim:
         raise ShapeError("categorical: logits must have at least rank 1, got a number")
     at = shapes.normalize_axis(axis, scores.ndim, "categorical: axis")
@@ -64,7 +64,7 @@ def categorical(
     batch, classes = last.shape[:-1], last.shape[-1]
     if not classes:
         raise ShapeError(f"categorical: axis {axis} of logits {scores.type} is empty")
-    sizes = fit_shape("categorical", shape, [batch])
+    sizes = drawing.fit_shape("categorical", shape, [batch])
     found = tp.argmax(last + tp.random.gumbel(checked, (*sizes, classes), chosen), axis=-1)
     return tp.astype(found, dt.default_int, copy=False)
 
@@ -197,7 +197,7 @@ def _choose_without_repetition(
 
 
 def _compute_log_weights(p: Any, count: int) -> Tensor:
-    _, chosen, (weight,) = parameters("choice", None, None, p=p)
+    _, chosen, (weight,) = drawing.parameters("choice", None, None, p=p)
     if host_values.is_scalar(weight) or weight.shape != (count,):
         shown = weight if host_values.is_scalar(weight) else weight.type
         raise ShapeError(f"choice: p must have shape [{count}], one number per slice, got {shown}")

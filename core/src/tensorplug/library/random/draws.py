@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import tensorplug as tp
-from tensorplug.errors import ArgumentError, DTypeError, ShapeError
+from tensorplug.algorithms import drawing
+from tensorplug.errors import ArgumentError, DTypeError
 from tensorplug.plugin import arguments, as_key, as_tensor, dispatch, host_values, shapes, specs
 from tensorplug.plugin import dtypes as dt
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from tensorplug.plugin import DType, Shape, Tensor
+    from tensorplug.plugin import DType, Tensor
     from tensorplug.typing import ArrayLike, DTypeLike, KeyLike, ShapeLike
 
 __all__ = ["exponential", "integers", "normal", "uniform"]
@@ -66,11 +65,11 @@ def uniform(
 
     """
     checked = as_key(key, "uniform")
-    sizes, chosen, (below, above) = parameters("uniform", shape, dtype, low=low, high=high)
+    sizes, chosen, (below, above) = drawing.parameters("uniform", shape, dtype, low=low, high=high)
     if host_values.is_scalar(below) and host_values.is_scalar(above):
         _check_ends(below, above, chosen)
     u = dispatch(specs.RANDOM_UNIFORM, checked, shape=sizes, dtype=chosen)
-    if is_number(below, 0) and is_number(above, 1):
+    if drawing.is_number(below, 0) and drawing.is_number(above, 1):
         return u
     x = below + u * (above - below)
     return tp.where(tp.less(x, above), x, below)
@@ -127,9 +126,11 @@ def normal(
 
     """
     checked = as_key(key, "normal")
-    sizes, chosen, (mean, deviation) = parameters("normal", shape, dtype, loc=loc, scale=scale)
+    sizes, chosen, (mean, deviation) = drawing.parameters(
+        "normal", shape, dtype, loc=loc, scale=scale
+    )
     z = dispatch(specs.RANDOM_NORMAL, checked, shape=sizes, dtype=chosen)
-    return shift_and_scale(z, mean, deviation)
+    return drawing.shift_and_scale(z, mean, deviation)
 
 
 def exponential(
@@ -157,9 +158,9 @@ def exponential(
 
     """
     checked = as_key(key, "exponential")
-    sizes, chosen, (mean,) = parameters("exponential", shape, dtype, scale=scale)
+    sizes, chosen, (mean,) = drawing.parameters("exponential", shape, dtype, scale=scale)
     x = dispatch(specs.RANDOM_EXPONENTIAL, checked, shape=sizes, dtype=chosen)
-    return shift_and_scale(x, 0, mean)
+    return drawing.shift_and_scale(x, 0, mean)
 
 
 def integers(
@@ -205,7 +206,7 @@ def integers(
     first, last = _read_integer(low, "integers: low"), _read_integer(high, "integers: high")
     tensors = [bound for bound in (first, last) if not isinstance(bound, int)]
     chosen = _choose_integer_dtype(dtype, tensors)
-    sizes = fit_shape("integers", shape, [tensor.shape for tensor in tensors])
+    sizes = drawing.fit_shape("integers", shape, [tensor.shape for tensor in tensors])
     span = (
         _compute_span(first, last, chosen)
         if tensors
@@ -214,7 +215,7 @@ def integers(
     if span.shape not in ((), sizes):
         span = tp.broadcast_to(span, sizes)
     drawn = tp.astype(dispatch(specs.RANDOM_INTEGERS, checked, span, shape=sizes), chosen)
-    if is_number(first, 0):
+    if drawing.is_number(first, 0):
         return drawn
     return drawn + (first if isinstance(first, int) else tp.astype(first, chosen))
 
@@ -286,97 +287,3 @@ def _compute_span(low: Any, high: Any, dtype: DType) -> Tensor:
 
 def _wrap(number: int, dtype: DType) -> Tensor:
     return as_tensor(np.array(number % (1 << 8 * dtype.itemsize), dtype.numpy))
-
-
-# Arguments of all draws --------------------------------------------------------------------
-
-
-def parameters(
-    caller: str, shape: Any, dtype: Any, *, widen: bool = False, **named: Any
-) -> tuple[Shape, DType, tuple[Any, ...]]:
-    """Return the shape and dtype of a draw, and its parameters: numbers, or tensors.
-
-    Args:
-        caller: the function's name, for messages.
-        shape: of the result; None for the broadcast shape of the parameters.
-        dtype: a floating one; None for that of the floating tensors among the parameters, or
-            the default.
-        widen: whether the tensors get the dtype for longer formulas, instead of ``dtype``.
-        named: the parameters by name.
-
-    Raises:
-        ArgumentError, ShapeError, DTypeError: an argument is wrong.
-
-    """
-    values = [read_parameter(parameter, f"{caller}: {name}") for name, parameter in named.items()]
-    tensors = [value for value in values if not host_values.is_scalar(value)]
-    chosen = choose_real_dtype(caller, dtype, tensors)
-    sizes = fit_shape(caller, shape, [tensor.shape for tensor in tensors])
-    work = chosen.compute if widen else chosen
-    converted = (
-        value if host_values.is_scalar(value) else tp.astype(value, work) for value in values
-    )
-    return sizes, chosen, tuple(converted)
-
-
-def read_parameter(value: Any, what: str) -> Any:
-    """Return a scalar as a Python number, anything else as a tensor of real numbers."""
-    value = dt.as_number(value)
-    if host_values.is_scalar(value):
-        if isinstance(value, complex):
-            raise ArgumentError(f"{what} must be a real number, got {arguments.quoted(value)}")
-        return value
-    tensor = as_tensor(value, what=what)
-    if tensor.dtype not in dt.REAL:
-        raise DTypeError(f"{what} must hold real numbers, got {tensor.type}")
-    return tensor
-
-
-def choose_real_dtype(caller: str, dtype: Any, tensors: list[Tensor]) -> DType:
-    """Return the dtype asked for, or that of the floating tensors, or the default."""
-    if dtype is None:
-        floating = [tensor.dtype for tensor in tensors if tensor.dtype in dt.FLOATING]
-        return dt.promote(floating) if floating else dt.default_float
-    chosen = dt.of(dtype, caller)
-    if chosen not in dt.FLOATING:
-        raise DTypeError(f"{caller}: dtype must be a floating one, got {chosen}")
-    return chosen
-
-
-def fit_shape(caller: str, shape: Any, parameters: Sequence[Shape]) -> Shape:
-    """Return the shape of a draw whose parameters have the shapes ``parameters``.
-
-    Raises:
-        ShapeError: they do not broadcast to ``shape``, or to each other if it is None.
-        ArgumentError: ``shape`` is not a shape.
-
-    """
-    try:
-        sizes = None if shape is None else shapes.as_shape(shape, f"{caller}: shape")
-    except ShapeError:
-        raise
-    except ArgumentError as error:  # probably a parameter in the place of the shape
-        raise ArgumentError(
-            f"{error}; parameters follow the shape by name: see help(tensorplug.random.{caller})"
-        ) from None
-    try:
-        common = shapes.broadcast(*parameters)
-        if sizes is None or shapes.broadcast(sizes, common) == sizes:
-            return common if sizes is None else sizes
-    except ShapeError as error:
-        raise ShapeError(f"{caller}: {error}") from None
-    raise ShapeError(
-        f"{caller}: the parameters have shape {list(common)}, which does not broadcast to "
-        f"{list(sizes)}"
-    )
-
-
-def shift_and_scale(x: Tensor, loc: Any, scale: Any) -> Tensor:
-    """Return ``loc + x * scale`` without needless operations."""
-    scaled = x if is_number(scale, 1) else x * scale
-    return scaled if is_number(loc, 0) else loc + scaled
-
-
-def is_number(value: Any, number: float) -> bool:
-    """Return whether a parameter is that Python number."""
-    return host_values.is_scalar(value) and value == number

@@ -6,10 +6,8 @@ from math import erf, inf, nan, pi, sqrt
 from typing import TYPE_CHECKING, Any, Final
 
 import tensorplug as tp
-from tensorplug.algorithms import polynomial
+from tensorplug.algorithms import drawing, polynomial
 from tensorplug.errors import ArgumentError
-from tensorplug.library.random.draws import parameters, shift_and_scale
-from tensorplug.library.random.rejection import first_accepted
 from tensorplug.plugin import arguments, as_key, host_values
 from tensorplug.plugin import dtypes as dt
 
@@ -53,7 +51,7 @@ def bernoulli(
 
     """
     checked = as_key(key, "bernoulli")
-    sizes, chosen, (chance,) = parameters("bernoulli", shape, None, p=p)
+    sizes, chosen, (chance,) = drawing.parameters("bernoulli", shape, None, p=p)
     if host_values.is_scalar(chance) and not 0 <= chance <= 1:
         raise ArgumentError(f"bernoulli: p must be in [0, 1], got {arguments.quoted(chance)}")
     return tp.less(tp.random.uniform(checked, sizes, chosen), chance)
@@ -86,9 +84,11 @@ def gumbel(
 
     """
     checked = as_key(key, "gumbel")
-    sizes, chosen, (place, width) = parameters("gumbel", shape, dtype, loc=loc, scale=scale)
+    sizes, chosen, (place, width) = drawing.parameters(
+        "gumbel", shape, dtype, loc=loc, scale=scale
+    )
     x = -tp.log(tp.random.exponential(checked, sizes, chosen))
-    return shift_and_scale(x, place, width)
+    return drawing.shift_and_scale(x, place, width)
 
 
 # The largest magnitude of a bound: beyond, too few floats are left between the bounds.
@@ -138,7 +138,7 @@ def truncated_normal(
     """
     caller = "truncated_normal"
     checked = as_key(key, caller)
-    sizes, chosen, (low, high, mean, deviation) = parameters(
+    sizes, chosen, (low, high, mean, deviation) = drawing.parameters(
         caller, shape, dtype, widen=True, lower=lower, upper=upper, loc=loc, scale=scale
     )
     work = chosen.compute
@@ -149,7 +149,7 @@ def truncated_normal(
     inside = tp.minimum(tp.maximum(drawn, -largest), largest)
     z = _invert_erf(inside) * sqrt(2.0)
     cut = tp.minimum(tp.maximum(z, low), high)
-    return tp.astype(shift_and_scale(cut, mean, deviation), chosen)
+    return tp.astype(drawing.shift_and_scale(cut, mean, deviation), chosen)
 
 
 def _compute_erf(bound: Any, factor: float) -> Any:
@@ -257,7 +257,7 @@ def gamma(
 
     """
     checked = as_key(key, "gamma")
-    sizes, chosen, (a, width) = parameters(
+    sizes, chosen, (a, width) = drawing.parameters(
         "gamma", shape, dtype, widen=True, concentration=concentration, scale=scale
     )
     if host_values.is_scalar(a):
@@ -267,30 +267,25 @@ def gamma(
             )
         a = tp.full((), a, dtype=chosen.compute)
     drawn = _draw_standard_gamma(checked, tp.stop_gradient(a), sizes)
-    return tp.astype(shift_and_scale(drawn, 0, width), chosen)
+    return tp.astype(drawing.shift_and_scale(drawn, 0, width), chosen)
 
 
 def _draw_standard_gamma(key: Tensor, a: Tensor, shape: Shape) -> Tensor:
-    result, log_power = draw_gamma_parts(key, a, shape)
-    return tp.where(tp.less(a, 1.0), result * tp.exp(log_power), result)
+    """Return numbers of concentration ``a``; NaN where it is not positive and finite.
 
-
-def draw_gamma_parts(key: Tensor, a: Tensor, shape: Shape) -> tuple[Tensor, Tensor]:
-    """Return numbers of concentration ``a``, or ``a + 1`` where it is below 1, and a logarithm.
-
-    A number of concentration a + 1 times the a-th root of a uniform number has concentration a.
-    The logarithm is that of the root; it means nothing where ``a`` is at least 1. NaN stands
-    where ``a`` is not positive and finite.
+    A number of concentration a + 1 times the a-th root of a uniform number has concentration a:
+    so those below 1 are made.
     """
     rounds, boost = tp.random.split(key)
     small = tp.less(a, 1.0)
     possible = tp.logical_and(tp.less(0.0, a), tp.less(a, inf))
     d = tp.where(small, a + 1.0, a) - 1.0 / 3.0
     c = 1.0 / tp.sqrt(d * 9.0)
-    result = first_accepted(
+    result = drawing.first_accepted(
         rounds, possible, shape, nan, lambda key: _draw_candidates(key, c, d, shape), a.dtype
     )
-    return result, -tp.random.exponential(boost, shape, a.dtype) / a
+    log_root = -tp.random.exponential(boost, shape, a.dtype) / a
+    return tp.where(small, result * tp.exp(log_root), result)
 
 
 def _draw_candidates(key: Tensor, c: Tensor, d: Tensor, shape: Shape) -> tuple[Tensor, Tensor]:

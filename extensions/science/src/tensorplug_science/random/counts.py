@@ -15,10 +15,8 @@ from math import pi
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import tensorplug as tp
-from tensorplug.algorithms import gamma_formulas, incomplete_gamma_formulas
+from tensorplug.algorithms import drawing, gamma_formulas, incomplete_gamma_formulas
 from tensorplug.errors import ArgumentError, DTypeError
-from tensorplug.library.random.draws import parameters
-from tensorplug.library.random.rejection import first_accepted
 from tensorplug.plugin import arguments, as_key, host_values, shapes
 from tensorplug.plugin import dtypes as dt
 
@@ -163,7 +161,7 @@ def _read(
 ) -> tuple[Shape, DType, tuple[Tensor, ...]]:
     """Return the shape of a draw, the dtype in which it is computed, and the parameters in it."""
     wide = dt.float64 if whole is dt.int64 else None
-    sizes, work, values = parameters(caller, shape, wide, widen=True, **named)
+    sizes, work, values = drawing.parameters(caller, shape, wide, widen=True, **named)
     work = dt.float64 if work is dt.float64 else dt.float32
     most = min(_LARGEST[work], float(whole.max))
     first, *_ = named
@@ -327,7 +325,7 @@ def _draw_many(key: Tensor, wanted: Tensor, shape: Shape, hat: _Poisson | _Binom
         exactly = scale - minus_log_v <= hat.log_density(tp.maximum(k, 0.0))
         return k, inside & (at_once | exactly)
 
-    return first_accepted(key, wanted, shape, 0.0, draw, dtype)
+    return drawing.first_accepted(key, wanted, shape, 0.0, draw, dtype)
 
 
 _SMALL: Final = 8.0

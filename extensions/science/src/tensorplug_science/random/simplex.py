@@ -9,15 +9,8 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 import tensorplug as tp
+from tensorplug.algorithms import drawing
 from tensorplug.errors import ArgumentError, ShapeError
-from tensorplug.library.random.draws import (
-    choose_real_dtype,
-    fit_shape,
-    parameters,
-    read_parameter,
-    shift_and_scale,
-)
-from tensorplug.library.random.sampling import draw_gamma_parts
 from tensorplug.plugin import arguments, as_key, host_values
 
 if TYPE_CHECKING:
@@ -53,10 +46,12 @@ def laplace(
 
     """
     checked = as_key(key, "laplace")
-    sizes, chosen, (place, width) = parameters("laplace", shape, dtype, loc=loc, scale=scale)
+    sizes, chosen, (place, width) = drawing.parameters(
+        "laplace", shape, dtype, loc=loc, scale=scale
+    )
     above, below = tp.random.split(checked)
     x = tp.random.exponential(above, sizes, chosen) - tp.random.exponential(below, sizes, chosen)
-    return shift_and_scale(x, place, width)
+    return drawing.shift_and_scale(x, place, width)
 
 
 def beta(
@@ -98,7 +93,7 @@ def beta(
 
     """
     checked = as_key(key, "beta")
-    sizes, chosen, (first, second) = parameters("beta", shape, dtype, widen=True, a=a, b=b)
+    sizes, chosen, (first, second) = drawing.parameters("beta", shape, dtype, widen=True, a=a, b=b)
     work = chosen.compute
     one, two = tp.random.split(checked)
     x, y = (
@@ -118,10 +113,16 @@ def _concentration(what: str, value: Any, dtype: DType) -> Tensor:
 
 
 def _draw_log_gamma(key: Tensor, a: Tensor, shape: Shape) -> Tensor:
-    """Return logarithms of numbers of the gamma distribution: those near 0 do not vanish."""
-    number, log_power = draw_gamma_parts(key, a, shape)
+    """Return logarithms of numbers of the gamma distribution: those near 0 do not vanish.
+
+    A number of concentration a + 1 times the a-th root of a uniform number has concentration a.
+    """
+    small = (a > 0.0) & (a < 1.0)
+    number = tp.random.gamma(key, shape, a.dtype, concentration=tp.where(small, a + 1.0, a))
+    _, for_root = tp.random.split(key)  # gamma draws from the first of the two keys
+    log_root = -tp.random.exponential(for_root, shape, a.dtype) / a
     log_number = tp.log(number)
-    return tp.where(tp.less(a, 1.0), log_number + log_power, log_number)
+    return tp.where(small, log_number + log_root, log_number)
 
 
 def dirichlet(
@@ -164,10 +165,10 @@ def dirichlet(
 
     """
     checked = as_key(key, "dirichlet")
-    _, chosen, (a,) = parameters("dirichlet", None, dtype, widen=True, alpha=alpha)
+    _, chosen, (a,) = drawing.parameters("dirichlet", None, dtype, widen=True, alpha=alpha)
     if host_values.is_scalar(a) or not a.ndim:
         raise ShapeError("dirichlet: alpha must have at least rank 1, got a number")
-    sizes = fit_shape("dirichlet", shape, [a.shape[:-1]])
+    sizes = drawing.fit_shape("dirichlet", shape, [a.shape[:-1]])
     drawn = _draw_log_gamma(checked, tp.stop_gradient(a), (*sizes, a.shape[-1]))
     parts = tp.exp(drawn - tp.max(drawn, axis=-1, keepdims=True))
     return tp.astype(parts / tp.sum(parts, axis=-1, keepdims=True), chosen)
@@ -216,17 +217,17 @@ def multivariate_normal(
     caller = "multivariate_normal"
     checked = as_key(key, caller)
     center, spread = (
-        read_parameter(value, f"{caller}: {name}")
+        drawing.read_parameter(value, f"{caller}: {name}")
         for name, value in (("mean", mean), ("cov", cov))
     )
     for name, value, rank in (("mean", center, 1), ("cov", spread, 2)):
         if host_values.is_scalar(value) or value.ndim < rank:
             raise ShapeError(f"{caller}: {name} must have at least rank {rank}")
-    chosen = choose_real_dtype(caller, dtype, [center, spread])
+    chosen = drawing.choose_real_dtype(caller, dtype, [center, spread])
     size = center.shape[-1]
     if spread.shape[-2:] != (size, size):
         raise ShapeError(f"{caller}: cov must end with shape [{size}, {size}], got {spread.type}")
-    sizes = fit_shape(caller, shape, [center.shape[:-1], spread.shape[:-2]])
+    sizes = drawing.fit_shape(caller, shape, [center.shape[:-1], spread.shape[:-2]])
     work = chosen.compute
     z = tp.expand_dims(tp.random.normal(checked, (*sizes, size), work), axis=-1)
     moved = tp.squeeze(tp.matmul(tp.linalg.cholesky(tp.astype(spread, work)), z), axis=-1)

@@ -1,0 +1,1 @@
+"""Distributions beyond those of TensorFlow.js. The functions live in ``tensorplug.random``."""
