@@ -1,4 +1,4 @@
-"""Gathers, scatters, sums by number and coordinates: public functions and kernels."""
+"""Gathers, masks, coordinates and counts: public functions, and refusals of scatters."""
 
 from __future__ import annotations
 
@@ -40,17 +40,6 @@ def test_take_along_axis(axis):
     order = np.argsort(-X % 7, axis=axis)
     expected = np.take_along_axis(X, order, axis=axis)
     expect(tp.take_along_axis(X, order, axis=axis), "float32", X.shape, expected)
-
-
-def test_take_along_axis_broadcasts():
-    one = np.array([[[3], [-4], [1]]])
-    expected = np.take_along_axis(X, one, axis=2)
-    expect(tp.take_along_axis(X, one), "float32", (2, 3, 1), expected)
-    weights = np.arange(6.0, dtype=np.float32).reshape(2, 3, 1)
-    found = tp.grad(lambda x: (tp.take_along_axis(x, one) * weights).sum())(tp.asarray(X))
-    wanted = np.zeros_like(X)
-    np.put_along_axis(wanted, np.broadcast_to(one % 4, (2, 3, 1)), weights, axis=2)
-    expect(found, "float32", X.shape, wanted)
 
 
 @pytest.mark.parametrize(
@@ -122,36 +111,6 @@ def test_negative_numbers_are_not_counted(backend):
     for function in (tp.bincount, tp.dense_bincount):
         with pytest.raises(ArgumentError, match="x holds -1, but integers to count must not"):
             function([-1, 1], size=2)
-
-
-# TensorFlow.js's corners -----------------------------------------------------------------
-
-CORNERS = [  # kernel, inputs, attributes, dtype, what comes out
-    ("ScatterNd", {"indices": [1, 0], "updates": 5}, {"shape": (2, 2)}, "int32", [[0, 0], [5, 0]]),
-    (
-        "GatherV2",
-        {"x": [[1, 2], [3, 4]], "indices": [[1], [0]]},
-        {"axis": -1, "batch_dims": -1},
-        "int32",
-        [[2], [3]],
-    ),
-]
-
-
-@pytest.mark.parametrize(("kernel", "inputs", "attributes", "dtype", "expected"), CORNERS)
-def test_corners(kernel, inputs, attributes, dtype, expected):
-    found = tp.run_kernel(kernel, inputs, attributes)
-    expect(found, dtype, np.shape(expected), expected)
-
-
-def test_strings():
-    with tp.use_backend("cpu"):
-        words = tp.asarray(["a", "b", "c"])
-        assert tp.gather_nd(words, [[2], [0]]).tolist() == ["c", "a"]
-        assert tp.tensor_scatter_update(words, [[1]], ["x"]).tolist() == ["a", "x", "c"]
-        assert tp.sparse_to_dense([1], ["x"], (2,)).tolist() == ["", "x"]
-        words[0] = "z"
-        assert words[::2].tolist() == ["z", "c"]
 
 
 REFUSED = [  # call, error, message

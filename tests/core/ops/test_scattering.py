@@ -10,7 +10,6 @@ from tests.core.support.engines import expect
 
 import tensorplug as tp
 from tensorplug.errors import ArgumentError, DTypeError, OutOfRangeError, ShapeError
-from tensorplug.testing import check_grads
 
 pytestmark = pytest.mark.usefixtures("backend")
 
@@ -21,7 +20,6 @@ def backend(request):
         yield request.param
 
 
-INF, NAN = np.inf, np.nan
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 FOLDS = {"add": np.add, "multiply": np.multiply, "max": np.maximum, "min": np.minimum}
 
@@ -54,87 +52,6 @@ def test_scatter_along_axis(axis, reduction):
             wanted = put(X, indices, given, axis, reduction)
             found = tp.scatter_along_axis(X, indices, given, axis=axis, reduction=reduction)
             expect(found, "float32", X.shape, wanted)
-
-
-def test_scatter_along_axis_edges():
-    expect(tp.scatter_along_axis(X, np.zeros((2, 3, 0), np.int32), 1.0), "float32", X.shape, X)
-    empty = np.zeros((0, 3), np.float32)
-    expect(tp.scatter_along_axis(empty, np.zeros((0, 1), np.int8), 1.0), "float32", (0, 3), empty)
-    ids = np.array([[3, 0, 3]], np.uint64)
-    wanted = np.array([[1.0, 0, 0, 2]], np.float32)
-    zeros = np.zeros((1, 4), np.float32)
-    found = tp.scatter_along_axis(zeros, ids, 1, reduction="add")
-    expect(found, "float32", (1, 4), wanted)
-    if tp.get_backend() == "cpu":
-        words = tp.asarray(["a", "b", "c"])
-        assert tp.scatter_along_axis(words, [2, -3], ["x", "y"]).tolist() == ["y", "b", "x"]
-        found = tp.scatter_along_axis(np.zeros(2), [0], 0.1)
-        expect(found, "float64", (2,), np.array([0.1, 0]))
-
-
-def test_scatter_along_axis_gradients(backend):
-    if backend == "minimal":
-        pytest.skip("differences need float64")
-    rng = np.random.default_rng(7)
-    x, values = rng.permutation(24).reshape(2, 3, 4) / 5, rng.permutation(12).reshape(2, 3, 2) / 3
-    indices = np.array([[[1, 1], [0, 2], [-1, 3]], [[0, 0], [1, 3], [2, 2]]])
-    for reduction in (None, *FOLDS):
-        check_grads(
-            lambda x, v, how=reduction: (
-                tp.scatter_along_axis(x, indices, v + 0.01, reduction=how) ** 2
-            ),
-            [x, values],
-            order=2,
-        )
-
-
-# reduction, the tensor, its gradient and that of three updates to its first element
-TIES = [
-    ("max", [2.0, 5.0], [0, 1], [0.5, 0, 0.5]),
-    ("max", [7.0, 5.0], [1 / 3, 1], [1 / 3, 0, 1 / 3]),
-    ("max", [9.0, NAN], [1, 1], [0, 0, 0]),
-    ("min", [2.0, -INF], [0.5, 1], [0, 0.5, 0]),
-    ("min", [NAN, 5.0], [1, 1], [0, 0, 0]),
-]
-
-
-@pytest.mark.parametrize(("reduction", "tensor", "of_tensor", "of_updates"), TIES)
-def test_ties_share_the_gradient(reduction, tensor, of_tensor, of_updates):
-    places, updates = [[0], [0], [-2]], tp.asarray([7.0, 2.0, 7.0])
-    slopes = tp.grad(
-        lambda t, u: tp.sum(tp.tensor_scatter_reduce(t, places, u, reduction)), argnums=(0, 1)
-    )(tp.asarray(tensor), updates)
-    for found, wanted in zip(slopes, (of_tensor, of_updates), strict=True):
-        np.testing.assert_allclose(found.numpy(), np.array(wanted, np.float32), rtol=1e-6)
-
-
-def test_many_factors_of_one_place(backend):
-    """Products of others with zeros among 1000 factors; quotients would be NaN."""
-    factors = np.where(np.arange(1000) % 500 == 7, 0, 1.001)
-    at = np.zeros((1000, 1), np.int32)
-    factors = factors.astype(np.float64 if backend == "cpu" else np.float32)
-    for zeros in (1, 2):
-        used = factors.copy()
-        used[507] = 1 if zeros == 1 else 0
-        slopes = tp.grad(
-            lambda u: tp.sum(
-                tp.tensor_scatter_reduce(tp.full((1,), 2.0, dtype=u.dtype), at, u, "multiply")
-            )
-        )(tp.asarray(used)).numpy()
-        wanted = np.zeros(1000)
-        if zeros == 1:
-            wanted[7] = 2 * 1.001**998
-        np.testing.assert_allclose(slopes, wanted, rtol=1e-4 if backend == "minimal" else 1e-12)
-
-
-def test_compiled():
-    tensor, updates = tp.asarray(X[0]), tp.asarray(X[1] - 9)
-    places = tp.asarray([[0], [2], [0]])
-    for reduction, fold in FOLDS.items():
-        wanted = X[0].copy()
-        fold.at(wanted, [0, 2, 0], X[1] - 9)
-        program = tp.compile(lambda t, p, u, r=reduction: tp.tensor_scatter_reduce(t, p, u, r) + 1)
-        expect(program(tensor, places, updates), "float32", (3, 4), wanted + 1)
 
 
 BAD = [

@@ -9,7 +9,6 @@ import pytest
 
 import tensorplug as tp
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
-from tensorplug.testing import check_grads
 
 pytestmark = pytest.mark.usefixtures("backend")
 
@@ -91,60 +90,12 @@ def test_integers_with_a_derived_number(name):
     assert FUNCTIONS[name][0](np.zeros((0, 2), np.float32), np.zeros(0, np.int32)).shape == (0, 2)
 
 
-def test_ids_of_small_dtypes():
-    ids = np.array([255, 3, 255], np.uint8)
-    found = tp.segment_max([1.0, 2.0, 3.0], ids, 300)
-    assert found.numpy()[[3, 255]].tolist() == [2, 3]
-    assert np.isneginf(found.numpy()).sum() == 298
-
-
 def test_nan_wins_and_minus_infinity_is_an_element():
     x = [1.0, NAN, -INF, -INF, 2.0]
     found = tp.segment_max(x, [0, 0, 1, 1, 2], 4).numpy()
     np.testing.assert_array_equal(found, [NAN, -INF, 2, -INF])
     slopes = tp.grad(lambda x: tp.sum(tp.segment_max(x, [0, 0, 1, 1, 2], 4)[1:]))(tp.asarray(x))
     np.testing.assert_array_equal(slopes.numpy(), [0, 0, 0.5, 0.5, 1])
-
-
-def test_ties_share_the_gradient():
-    x = tp.asarray([3.0, 1.0, 3.0, 3.0, 1.0])
-    ids = [0, 0, 0, 1, 1]
-    for function, wanted in (
-        (tp.segment_max, [1, 0, 1, 4, 0]),
-        (tp.segment_min, [0, 2, 0, 0, 4]),
-    ):
-        slopes = tp.grad(lambda x, f=function: tp.sum(f(x, ids, 2) * tp.asarray([2.0, 4.0])))(x)
-        assert slopes.tolist() == wanted
-
-
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_gradients(name, backend):
-    if backend == "minimal":
-        pytest.skip("differences need float64")
-    x = np.random.default_rng(3).permutation(12).reshape(6, 2) / 4 - 1.1
-    ids = np.array([1, 0, -1, 1, 3, 1])
-    for values in (x, x[:, 0]):
-        check_grads(lambda x: FUNCTIONS[name][0](x, ids, 2) ** 2, [values], order=2)
-
-
-def test_the_gradient_of_products_at_zeros():
-    x = np.array([0.0, 2.0, 3.0, 0.0, 0.0, 5.0])
-    slopes = tp.grad(lambda x: tp.sum(tp.segment_prod(x, [0, 0, 0, 1, 1, 1], 2)))(
-        tp.asarray(x.astype(np.float32))
-    )
-    assert slopes.tolist() == [6, 0, 0, 0, 0, 0]
-
-
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_compiled(name):
-    rng = np.random.default_rng(4)
-    x = rng.uniform(1, 2, (9, 2)).astype(np.float32)
-    ids = np.array([0, 2, 2, 0, 5, 0, 2, -1, 0], np.int32)
-    program = tp.compile(lambda x, ids: FUNCTIONS[name][0](x, ids, 3))
-    wanted = reference(name, x, ids, 3).astype(np.float32)
-    for _ in range(2):
-        found = program(tp.asarray(x), tp.asarray(ids))
-        np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-6)
 
 
 X = np.ones((3, 4), np.float32)
