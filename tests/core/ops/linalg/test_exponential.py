@@ -9,7 +9,6 @@ from tests.core.support.samples import real
 
 import tensorplug as tp
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
-from tensorplug.testing import check_grads
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
@@ -71,11 +70,6 @@ def test_closed_forms(x, wanted):
     np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-11, atol=1e-11)
 
 
-def test_integers_become_floats():
-    found = expm([[0, 1], [0, 0]])
-    assert (found.dtype, found.tolist()) == (tp.float32, [[1, 1], [0, 1]])
-
-
 def test_matrices_out_of_reach_give_nan_and_spoil_no_other():
     x = np.stack([np.eye(2), np.eye(2) * 1e9, [[0, np.inf], [0, 0]], [[0, np.nan], [0, 0]]])
     found = expm(x).numpy()
@@ -88,29 +82,6 @@ def test_matrices_out_of_reach_give_nan_and_spoil_no_other():
     np.testing.assert_allclose(
         expm(turn * 1e6, max_squarings=40).numpy(), rotation(2e7), rtol=0, atol=1e-6
     )
-
-
-@pytest.mark.parametrize("size", [0.0, 0.4, 6.0])
-def test_gradients(size):
-    x = real(3, 3) * size
-    check_grads(expm, [x], order=2)
-    # Its derivative along e is a block of an exponential (Van Loan, 1978).
-    e = real(3, 3, salt=2)
-    tangent = tp.jvp(expm, (x,), (e,))[1].numpy()
-    block = series(np.block([[x, e], [np.zeros((3, 3)), x]]))[:3, 3:].real
-    np.testing.assert_allclose(tangent, block, rtol=1e-11, atol=1e-11 * np.abs(block).max())
-
-
-def test_gradients_of_complex_matrices():
-    check_grads(lambda a, b: tp.abs(expm(tp.complex(a, b))) ** 2, [real(2, 2), real(2, 2, salt=1)])
-
-
-def test_programs_and_batches():
-    x = tp.asarray(real(4, 3, 3) * np.array([0.1, 1.0, 5.0, 50.0])[:, None, None])
-    eager = expm(x).numpy()
-    for found in (tp.compile(expm)(x), tp.vmap(expm)(x)):
-        assert (found.dtype, found.shape) == (tp.float64, (4, 3, 3))
-        np.testing.assert_allclose(found.numpy(), eager, rtol=1e-12)
 
 
 @pytest.mark.parametrize(
