@@ -11,20 +11,13 @@ import tensorplug as tp
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
 from tensorplug.testing import check_grads
 
+from .comparing import near
+
 NAN, INF = math.nan, math.inf
 RANDOM = np.random.default_rng(7)
 X = RANDOM.uniform(-3, 3, (3, 4, 5))
 HOLED = np.where(RANDOM.random(X.shape) < 0.3, NAN, X)
 HOLED[1, :, 2] = NAN
-
-
-def near(actual, expected, dtype):
-    wanted = np.asarray(expected)
-    assert (actual.dtype.name, actual.shape) == (dtype, wanted.shape)
-    tolerance = 8 * np.finfo(dtype).eps
-    np.testing.assert_allclose(
-        actual.numpy(), wanted.astype(dtype), rtol=tolerance, atol=tolerance
-    )
 
 
 NAN_OPS = ["nansum", "nanmean", "nanmax", "nanmin", "nanprod", "nanvar", "nanstd"]

@@ -11,16 +11,10 @@ import tensorplug as tp
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
 from tensorplug.testing import check_grads
 
+from .comparing import near
+
 NAN, INF = math.nan, math.inf
 RANDOM = np.random.default_rng(7)
-
-
-def near(actual, expected, dtype, terms=1):
-    wanted = np.asarray(expected)
-    assert (actual.dtype.name, actual.shape) == (dtype, wanted.shape)
-    eps = np.finfo(dtype).eps if np.dtype(dtype).kind in "fc" else 0
-    size = np.abs(wanted[np.isfinite(wanted)]).max(initial=1.0)
-    np.testing.assert_allclose(actual.numpy(), wanted, rtol=0, atol=4 * eps * size * terms)
 
 
 XP, FP = np.array([-1.0, 0.0, 2.0, 5.0]), np.array([3.0, -1.0, 4.0, 4.5])
