@@ -63,6 +63,20 @@ def test_a_warm_gradient_takes_few_calls() -> None:
     assert len(python_calls(lambda: gradient(x))) <= 85
 
 
+def test_a_warm_promotion_takes_few_calls() -> None:
+    whole, floats = tp.asarray(np.array([1, 2, 3], np.int32)), vector(1, 2, 3)
+    for _ in range(WARM):
+        tp.add(whole, floats)
+    assert len(python_calls(lambda: tp.add(whole, floats))) <= 32
+
+
+def test_a_key_takes_few_calls() -> None:
+    generator = tp.random.Generator(0)
+    for _ in range(WARM):
+        generator.key()
+    assert len(python_calls(generator.key)) <= 45
+
+
 def test_a_backend_says_once_how_large_a_group_must_be(monkeypatch: pytest.MonkeyPatch) -> None:
     device = tp.zeros(1)._placement.device
     asked = []

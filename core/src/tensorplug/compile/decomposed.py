@@ -34,15 +34,15 @@ def run_programs(proceed: Callable[..., list[Tensor]], call: Any) -> list[Tensor
 
     Not if a tape or an observer must see the kernels of which it consists.
     """
-    plan: Plan = call.found
+    plan: Plan = call.plan
     if call.key is None:  # such a plan is not kept, and a program of one use does not pay
         return proceed(call)
     if plan.how in BY_OPS:
         if call.seen:
             # A program is one kernel to them: neither its values nor its nodes would be seen.
-            call.found = plan.source or plan
+            call.plan = plan.source or plan
         elif plan.traceable and plan.device.is_real:
-            call.found = _with_program(call.engine, plan)
+            call.plan = _with_program(call.engine, plan)
     elif plan.how == "native" and not plan.published and plan.device.is_real:
         _fuse(call.engine, plan)
     return proceed(call)

@@ -1,10 +1,9 @@
 """The path of a kernel call for which ``dispatch`` finds no plan, from the top down.
 
-``Path.run`` finds the device and makes the inputs live tensors there. Then the call passes a
-stack of handlers, which the modes of its context put there, the first one outermost::
+``Path.run`` finds the device and makes the inputs live tensors there; then the plan of the call,
+or the casts that must come before it, after which the call starts again. A call with a plan passes
+a stack of handlers, which the modes of its context put there, the first one outermost::
 
-    cast_automatically   autocast: which dtype the kernel gets
-    plan                 the plan of the call, or the casts that must come before it
     handlers.calls       compile: a program in the place of a decomposition
     record               the tape and the tidy scope
     observe              profilers, debug mode, traces
@@ -49,40 +48,28 @@ class Call:
     """A kernel call on its way down.
 
     ``inputs`` are live tensors on ``device``, lists of them, or None. ``key``: of its plan; None
-    if an attribute is not hashable. ``found``: its plan, or the casts that come first, once known.
+    if an attribute is not hashable.
     """
 
-    __slots__ = (
-        "attributes",
-        "context",
-        "device",
-        "engine",
-        "found",
-        "inputs",
-        "key",
-        "observers",
-        "spec",
-    )
+    __slots__ = ("context", "device", "engine", "inputs", "key", "observers", "plan")
 
     def __init__(
         self,
         engine: Path,
         context: Context,
         device: Device,
-        spec: KernelSpec,
+        key: Hashable | None,
+        plan: plans.Plan,
         inputs: list[Any],
-        attributes: Mapping[str, Any],
         observers: tuple[Observer, ...],
     ) -> None:
         self.engine = engine
         self.context = context
         self.device = device
-        self.spec = spec
+        self.key = key
+        self.plan: plans.Plan = plan
         self.inputs = inputs
-        self.attributes = attributes
         self.observers = observers
-        self.key: Hashable | None = operands.plan_key(spec, inputs, attributes)
-        self.found: Any = None
 
     @property
     def seen(self) -> bool:
@@ -91,7 +78,7 @@ class Call:
         A tape must if the kernel has no gradient rule, so that those of its decomposition count.
         """
         recording = self.context.recording
-        return bool(self.observers or (recording is not None and not self.found.taped))
+        return bool(self.observers or (recording is not None and not self.plan.taped))
 
 
 class Path:
@@ -147,6 +134,20 @@ class Path:
         observers = (*context.observers, *self.observers) if device.is_real else ()
         if observers:
             report_inputs(observers, inputs, tensors)
+        key = operands.plan_key(spec, tensors, attributes)
+        plan: plans.Plan | Promotion | None = None
+        if context.autocast is not None:
+            # Its rules are kept apart from the plans, which calls outside the block share.
+            low: Any = context.autocast
+            plan = find_plan(self.registry, device, low, key, spec, tensors)
+        if plan is None:
+            plan = device.plans.get(key) or device.slow_plans.get(key)
+        if plan is None:
+            plan = self._resolve_call(spec, device, tensors, attributes)
+        if isinstance(plan, Promotion):
+            if not plan.published:
+                self._publish(device, key, plan)
+            return self._cast_first(context, device, plan, tensors, attributes, observers)
         # From the innermost to the outermost. Only what the context has is there, since each
         # handler costs a Python call, and plans of the slow path run often.
         proceed: Proceed = self._execute
@@ -154,11 +155,9 @@ class Path:
             proceed = partial(observe, proceed)
         if context.watched:
             proceed = partial(record, proceed)
-        proceed = partial(self.handlers.calls, proceed)
-        call = Call(self, context, device, spec, tensors, attributes, observers)
-        if context.autocast is None:
-            return self._plan(proceed, call)
-        return self._cast_automatically(partial(self._plan, proceed), call)
+        call = Call(self, context, device, key, plan, tensors, observers)
+        outputs: list[Tensor] = self.handlers.calls(proceed, call)
+        return outputs
 
     def _descend_there(
         self,
@@ -183,71 +182,69 @@ class Path:
 
     # Handlers -------------------------------------------------------------------------
 
-    def _cast_automatically(self, proceed: Proceed, call: Call) -> list[Tensor]:
-        """Let the rules of ``autocast`` choose the dtype; otherwise the call is as outside."""
-        # Its rules are kept apart from the plans, which calls outside the block share.
-        low: Any = call.context.autocast
-        call.found = find_plan(self.registry, call.device, low, call.key, call.spec, call.inputs)
-        return proceed(call)
-
-    def _plan(self, proceed: Proceed, call: Call) -> list[Tensor]:
-        """Find or resolve the plan. If inputs must be cast first, start again with the casts."""
-        device, key = call.device, call.key
-        found = call.found or device.plans.get(key) or device.slow_plans.get(key)
-        if found is None:
-            found = self._resolve_call(call)
-        call.found = found
-        if not isinstance(found, Promotion):
-            return proceed(call)
-        if not found.published:
-            self._publish(call)
-        context, inputs, attributes = call.context, call.inputs, call.attributes
+    def _cast_first(
+        self,
+        context: Context,
+        device: Device,
+        promotion: Promotion,
+        inputs: Sequence[Any],
+        attributes: Mapping[str, Any],
+        observers: tuple[Observer, ...],
+    ) -> list[Tensor]:
+        """Cast the inputs and start again from the top."""
+        spec = promotion.spec
         # By `dispatch`, which is faster, unless somebody must see the casts as part of this call,
         # or they would run in another context than the one that this call is for.
-        if not call.observers and device.is_real and context is innermost():
-            outputs = found.run(inputs, attributes)
+        if not observers and device.is_real and context is innermost():
+            outputs = promotion.run(inputs, attributes)
         else:
 
             def cast_and_run() -> Any:
-                cast = found.apply(self, context, inputs)
-                return self.run(context, call.spec, cast, attributes)
+                cast = promotion.apply(self, context, inputs)
+                return self.run(context, spec, cast, attributes)
 
-            outputs = promote(call.observers, found, inputs, cast_and_run)
-        return outputs if call.spec.multiple_outputs else [outputs]
+            outputs = promote(observers, promotion, inputs, cast_and_run)
+        return outputs if spec.multiple_outputs else [outputs]
 
     def _execute(self, call: Call) -> list[Tensor]:
         """Run what the plan calls; a plan that has run and was checked enters the cache."""
-        plan: plans.Plan = call.found
+        plan = call.plan
         outputs = plan.execute_verified(call.inputs)
         # Not before: a plan in the cache runs without a check, and a call that raises may be of a
         # kernel that refuses these data only.
         if not plan.published:
-            self._publish(call)
+            self._publish(call.device, call.key, plan)
         return outputs
 
     # Plans ----------------------------------------------------------------------------
 
-    def _resolve_call(self, call: Call) -> plans.Plan | Promotion:
-        spec, types = call.spec, operands.types_of(call.inputs)
+    def _resolve_call(
+        self,
+        spec: KernelSpec,
+        device: Device,
+        inputs: Sequence[Any],
+        attributes: Mapping[str, Any],
+    ) -> plans.Plan | Promotion:
+        types = operands.types_of(inputs)
         promotion = self._find_promotion(spec, types, None)
         if promotion is not None:
             return promotion
         # Here and not in each call: two specs of one name would share kernels and rules.
         self.registry.check(spec)
-        tensors = operands.flatten(call.inputs)
+        tensors = operands.flatten(inputs)
         committed = True in [tensor._placement.committed for tensor in tensors]
-        return self._resolve(
-            spec, call.device, types, call.attributes, committed=committed, interned=True
-        )[0]
+        return self._resolve(spec, device, types, attributes, committed=committed, interned=True)[
+            0
+        ]
 
     def _find_promotion(
         self, spec: KernelSpec, types: Sequence[Any], low: DType | None
     ) -> Promotion | None:
         """Return the casts before a call; ``low``: the dtype of ``autocast``."""
         state = self.registry.state
-        found = None if low is None else find_promotion(spec, types, low, state)
-        if found is not None:
-            return found
+        promotion = None if low is None else find_promotion(spec, types, low, state)
+        if promotion is not None:
+            return promotion
         dtype = spec.promoted(types)
         if dtype is None or not is_needed(spec, spec.promote, types, dtype):
             return None
@@ -293,19 +290,18 @@ class Path:
         """Yield devices of other backends, open ones first; open the others."""
         return self.devices.fallback_devices(home)
 
-    def _publish(self, call: Call) -> None:
-        """Cache what was found for a call."""
-        device, key, found = call.device, call.key, call.found
-        found.published = True
+    def _publish(self, device: Device, key: Hashable | None, plan: plans.Plan | Promotion) -> None:
+        """Cache the plan of a call, or the casts before it."""
+        plan.published = True
         if key is None:
             return
         # `dispatch` runs the fast plans without checks of their outputs, and without a tape that
         # must see the kernels of a program.
         # (The plan below it stays for calls under such a tape, which take the slow path.)
-        source = found.source if isinstance(found, plans.Plan) else None
-        fast = isinstance(found, plans.Plan) and found.takes_buffers and found.static_shapes
+        source = plan.source if isinstance(plan, plans.Plan) else None
+        fast = isinstance(plan, plans.Plan) and plan.takes_buffers and plan.static_shapes
         fast = fast and not self.observers and (source is None or source.taped)
-        self._remember(device, device.plans if fast else device.slow_plans, key, found)
+        self._remember(device, device.plans if fast else device.slow_plans, key, plan)
         if fast and source is not None:
             self._remember(device, device.slow_plans, key, source)
 
@@ -314,16 +310,16 @@ class Path:
         device: Device,
         cache: dict[Hashable, Any],
         key: Hashable,
-        found: plans.Plan | Promotion,
+        plan: plans.Plan | Promotion,
     ) -> None:
         """Put a plan into a cache of a device, unless the registry has changed since then."""
         # Another thread may have added or removed kernels while this plan was made: the caches
         # were cleared then, and must not get it.
         with device.lock:
-            if found.state is self.registry.state and not device.closed:
-                device.remember(cache, key, found)
-                if isinstance(found, plans.Plan) and found.usage is not None:
-                    device.keep_compiled(key, found)
+            if plan.state is self.registry.state and not device.closed:
+                device.remember(cache, key, plan)
+                if isinstance(plan, plans.Plan) and plan.usage is not None:
+                    device.keep_compiled(key, plan)
 
 
 # The handlers that need nothing of the engine
@@ -332,7 +328,7 @@ class Path:
 def record(proceed: Proceed, call: Call) -> list[Tensor]:
     """Show the outputs to the context's tape and tidy scope."""
     outputs = proceed(call)
-    plan: plans.Plan = call.found
+    plan = call.plan
     # A tape keeps placements, which differ from call to call if they depend on data.
     recorded = plan if plan.static_shapes else plan.with_outputs(outputs)
     call.context.record(recorded, call.inputs, outputs)
@@ -343,4 +339,4 @@ def record(proceed: Proceed, call: Call) -> list[Tensor]:
 
 def observe(proceed: Proceed, call: Call) -> list[Tensor]:
     """Run the call inside its observers, the first one outermost."""
-    return execute(call.observers, call.found, call.inputs, partial(proceed, call))
+    return execute(call.observers, call.plan, call.inputs, partial(proceed, call))

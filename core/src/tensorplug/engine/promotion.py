@@ -35,7 +35,7 @@ class Promotion:
     ``names``: of these inputs; by default those that the spec promotes.
     """
 
-    __slots__ = ("_cast", "dtype", "names", "published", "spec", "state")
+    __slots__ = ("dtype", "names", "published", "spec", "state")
 
     def __init__(
         self, spec: KernelSpec, dtype: DType, state: State, names: Sequence[str] | None = None
@@ -43,7 +43,6 @@ class Promotion:
         self.spec: KernelSpec = spec
         self.names: tuple[str, ...] | Sequence[str] = spec.promote if names is None else names
         self.dtype: DType = dtype
-        self._cast = {"dtype": dtype}
         self.state: State = state
         self.published: bool = False
 
@@ -69,20 +68,19 @@ class Promotion:
         """Cast the inputs and call the kernel in the current context, by the fast path."""
 
         def cast(tensor: Tensor) -> Tensor:
-            return tensor if tensor.dtype is self.dtype else dispatch(CAST, tensor, **self._cast)
+            same = tensor._placement.type.dtype is self.dtype
+            return tensor if same else dispatch(CAST, tensor, dtype=self.dtype)
 
         call = dispatch_multiple if self.spec.multiple_outputs else dispatch
         return call(self.spec, *self._map(tensors, cast), **attributes)
 
     def _map(self, operands: Sequence[Any], function: Callable[[Any], Any]) -> list[Any]:
         """Apply ``function`` to the promoted inputs, or their types; return all."""
-
-        def convert(operand: Any) -> Any:
-            if isinstance(operand, list):
-                return [function(member) for member in operand]
-            return None if operand is None else function(operand)
-
         return [
-            convert(operand) if name in self.names else operand
+            operand
+            if operand is None or name not in self.names
+            else [function(member) for member in operand]
+            if isinstance(operand, list)
+            else function(operand)
             for name, operand in zip(self.spec.input_names, operands, strict=True)
         ]

@@ -21,10 +21,11 @@ _MASK: Final = 0xFFFFFFFF
 def block(counter: Block, key: tuple[int, int]) -> Block:
     """Return the four words of ``counter`` under ``key``; all words are in [0, 2**32)."""
     a, b, c, d = counter
-    for number in range(ROUNDS):
+    first, second = key
+    for _ in range(ROUNDS):
         one, two = a * MULTIPLIERS[0], c * MULTIPLIERS[1]
-        first, second = (key[at] + number * STEPS[at] for at in (0, 1))
-        a = (two >> 32) ^ b ^ (first & _MASK)
-        c = (one >> 32) ^ d ^ (second & _MASK)
+        a = (two >> 32) ^ b ^ first
+        c = (one >> 32) ^ d ^ second
         b, d = two & _MASK, one & _MASK
+        first, second = (first + STEPS[0]) & _MASK, (second + STEPS[1]) & _MASK
     return a, b, c, d
