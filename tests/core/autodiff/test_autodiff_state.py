@@ -7,7 +7,6 @@ import itertools
 import weakref
 from typing import Any
 
-import numpy as np
 import pytest
 from tests.core.support.tensors import live, same, tensor, total
 
@@ -120,59 +119,6 @@ def test_a_kernel_that_raises_leaves_the_tape_off() -> None:
 
 
 # Memory ---------------------------------------------------------------------------------
-
-
-def _train(parameters: Any, momentum: Any) -> tuple[Any, Any]:
-    rng = np.random.default_rng(0)
-    x, labels = tensor(rng.normal(size=(4, 6, 6, 2))), tp.one_hot(np.array([0, 1, 2, 1]), 3)
-
-    def loss(p: Any) -> tp.Tensor:
-        h = tp.nn.relu(tp.nn.conv2d(x, p["filter"], 1, "same") + p["bias"])
-        h = tp.reshape(tp.nn.max_pool(h, 2, 2), (4, -1))
-        return tp.losses.softmax_cross_entropy(labels, h @ p["weight"])
-
-    gradients = tp.grad(loss)(parameters)
-    momentum = tp.tree_map(lambda m, g: m * 0.9 + g, momentum, gradients)
-    return tp.tree_map(lambda p, m: p - 0.05 * m, parameters, momentum), momentum
-
-
-def test_memory_is_flat_over_training_without_the_garbage_collector() -> None:
-    rng = np.random.default_rng(1)
-    parameters = {
-        "filter": tensor(rng.normal(size=(3, 3, 2, 4))),
-        "bias": tensor(np.zeros(4)),
-        "weight": tensor(rng.normal(size=(36, 3))),
-    }
-    momentum = tp.tree_map(tp.zeros_like, parameters)
-    for _ in range(3):  # fills the caches
-        parameters, momentum = _train(parameters, momentum)
-    gc.collect()
-    before = live()
-    gc.disable()
-    try:
-        for _ in range(200):
-            parameters, momentum = _train(parameters, momentum)
-        after = live()
-    finally:
-        gc.enable()
-    assert after == before
-
-
-def test_memory_is_flat_over_second_derivatives() -> None:
-    f = lambda x: tp.sum(tp.nn.softmax(x) * tp.prod(x) + tp.topk(x, 2)[0][0])  # noqa: E731
-    second = tp.grad(lambda x: tp.sum(tp.grad(f)(x)))
-    x = tensor([0.5, 1.5, 2.5])
-    second(x)
-    gc.collect()
-    before = live()
-    gc.disable()
-    try:
-        for _ in range(50):
-            second(x)
-        after = live()
-    finally:
-        gc.enable()
-    assert after == before
 
 
 def test_saved_outputs_make_no_cycle() -> None:

@@ -8,13 +8,11 @@ from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pytest
 from tests.core.support.engines import together, using
-from tests.core.support.tensors import same, tensor, total
+from tests.core.support.tensors import same, tensor
 
 import tensorplug as tp
 from tensorplug.dispatch.context import current_context
-from tensorplug.errors import NotConnectedError
 
 if TYPE_CHECKING:
     from tensorplug.engine.engine import Engine
@@ -88,18 +86,6 @@ def test_a_thread_started_inside_f(engine: Engine) -> None:
 def _on(engine: Engine, work: Any) -> Any:
     with using(engine):
         return work()
-
-
-def test_a_thread_without_the_context_records_nothing(engine: Engine) -> None:
-    def f(x: tp.Tensor) -> tp.Tensor:
-        made: list[tp.Tensor] = []
-        thread = threading.Thread(target=lambda: made.append(_on(engine, lambda: tp.exp(x))))
-        thread.start()
-        thread.join()
-        return made[0]
-
-    with pytest.raises(NotConnectedError):
-        tp.grad(total(f))(tensor(X))
 
 
 def test_asyncios_threads_have_the_context(engine: Engine) -> None:

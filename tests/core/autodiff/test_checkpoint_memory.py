@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from tests.core.support.tensors import live, same, tensor
+from tests.core.support.tensors import same, tensor
 
 import tensorplug as tp
 from tensorplug.autodiff.tape import Node
@@ -96,30 +96,3 @@ def test_between_the_passes_only_arguments_are_held(buffers: Buffers) -> None:
         assert buffers.held() == 0
     finally:
         gc.enable()
-
-
-def test_memory_is_flat_over_training_without_the_garbage_collector(buffers: Buffers) -> None:
-    block = tp.checkpoint(lambda p, h: {"h": tp.exp(h * p["a"]) + p["b"], "none": None})
-
-    def loss(p: dict[str, tp.Tensor]) -> tp.Tensor:
-        h = block(p, tensor([0.5, -0.5]))["h"]
-        return tp.sum(block(p, h)["h"] * p["a"])
-
-    def step(p: dict[str, tp.Tensor]) -> dict[str, tp.Tensor]:
-        first = tp.grad(loss)
-        second = tp.grad(lambda p: tp.sum(first(p)["a"]))(p)
-        return tp.tree_map(lambda value, g, h: value + -1e-3 * (g + h), p, first(p), second)
-
-    p = {"a": tensor([0.1, 0.2]), "b": tensor([0.3, 0.4])}
-    for _ in range(3):  # fills the caches
-        p = step(p)
-    gc.collect()
-    before = (live(), nodes(), buffers.held())
-    gc.disable()
-    try:
-        for _ in range(200):
-            p = step(p)
-        assert (live(), nodes(), buffers.held()) == before
-    finally:
-        gc.enable()
-    assert np.isfinite(p["a"].numpy()).all()

@@ -356,20 +356,3 @@ def test_tangents_of_narrow_floats_are_rounded_once(of: Any, dtype: tp.DType) ->
     assert found.dtype is dtype
     error = np.abs(tp.astype(found, tp.float64).numpy() - right)
     assert error.max() <= np.abs(right).max() * dtype.eps
-
-
-def test_autocast_inside_and_around() -> None:
-    weight = tensor(np.ones((3, 2)))
-
-    def g(x: tp.Tensor) -> tp.Tensor:
-        with tp.autocast(tp.bfloat16):
-            return x @ weight
-
-    x, t = tensor(X), tensor(T)
-    for run in (lambda: tp.jvp(g, (x,), (t,)), lambda: tp.compile(tp.jvp)(g, (x,), (t,))):
-        y, y_dot = run()
-        assert (y.dtype, y_dot.dtype) == (tp.bfloat16, tp.bfloat16)
-        np.testing.assert_allclose(y_dot.numpy().astype(float), [T.sum()] * 2, rtol=1e-2)
-    with tp.autocast(tp.bfloat16):
-        y, y_dot = tp.jvp(lambda x: x @ weight, (x,), (t,))
-    assert (y.dtype, y_dot.dtype) == (tp.bfloat16, tp.bfloat16)

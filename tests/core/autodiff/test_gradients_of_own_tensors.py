@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
 from typing import Any
 
 import numpy as np
@@ -49,15 +47,6 @@ def test_a_disposed_argument_without_a_path_gets_its_zeros() -> None:
     same(dw, np.zeros((2, 3)))
 
 
-def test_a_vjp_outlives_the_tidy_around_its_vjp() -> None:
-    x = tp.asarray([1.0, 2.0])
-    with tp.tidy():
-        y, vjp = tp.vjp(lambda x: x * x * x, x)
-        tp.keep(y)
-    same(y, [1.0, 8.0])
-    same(vjp(tp.asarray([1.0, 10.0]))[0], [3.0, 120.0])
-
-
 def test_a_vjp_outlives_its_result() -> None:
     def g(x: tp.Tensor) -> tp.Tensor:
         y, vjp = tp.vjp(lambda x: x * x * x, x)
@@ -93,12 +82,3 @@ def test_argnums_may_be_numpys() -> None:
     db, da = product(tp.asarray(3.0), tp.asarray(5.0))
     same(db, 3.0)
     same(da, 5.0)
-
-
-def test_a_thread_records_in_a_copy_of_the_context() -> None:
-    def f(x: tp.Tensor) -> tp.Tensor:
-        with ThreadPoolExecutor(1) as pool:
-            square = pool.submit(copy_context().run, lambda: x * x).result()
-        return square + x
-
-    same(tp.grad(total(f))(tp.asarray([1.0, 2.0])), [3.0, 5.0])

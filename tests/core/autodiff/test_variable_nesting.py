@@ -141,37 +141,3 @@ def test_an_exception_leaves_nothing_behind():
     assert live() == before
     v.assign(v * 2.0)  # nothing watches it any more
     same(tp.variable_grads(lambda: tp.sum(v * v)).grads["v"], [4, 8])
-
-
-# Training -------------------------------------------------------------------------------
-
-
-def test_gradient_descent_by_hand():
-    v = tp.Variable(1.0, name="v")
-    tensors = tp.memory()["cpu"].tensors
-    cost, grads = tp.variable_grads(lambda: tp.square(v))
-    same(cost, 1)
-    v.assign(v - 0.1 * grads["v"])
-    same(v, 0.8)
-    del cost, grads
-    assert tp.memory()["cpu"].tensors == tensors
-
-
-def test_a_model_learns():
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(64, 3)).astype(np.float32)
-    truth = np.array([[1.0], [-2.0], [0.5]], np.float32)
-    y = tp.asarray(x @ truth + 3)
-    weight, bias = tp.Variable(np.zeros((3, 1), np.float32)), tp.Variable([0.0])
-
-    def loss():
-        error = tp.asarray(x) @ weight + bias - y
-        return tp.mean(error * error)
-
-    for _ in range(200):
-        with tp.tidy():
-            grads = tp.variable_grads(loss).grads
-            for item in (weight, bias):
-                item -= 0.1 * grads[item.name]  # noqa: PLW2901  # it stays the same variable
-    np.testing.assert_allclose(weight.numpy(), truth, atol=1e-3)
-    np.testing.assert_allclose(bias.numpy(), [3], atol=1e-3)

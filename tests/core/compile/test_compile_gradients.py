@@ -193,12 +193,3 @@ def test_the_tape_is_freed():
     for _ in range(3):
         tp.grad(compiled, (0, 1))(x, w)
     assert live() == before
-
-
-def test_complex_numbers():
-    def f(z):
-        return tp.real(tp.sum(z * z * tp.exp(z)))
-
-    z = tp.asarray((A + 1j * A[::-1] * 0.5).astype(np.complex64))
-    agree(tp.grad(tp.compile(f))(z), tp.grad(f)(z), rtol=1e-5)
-    agree(tp.compile(tp.grad(f))(z), tp.grad(f)(z), rtol=1e-5)

@@ -63,31 +63,6 @@ def test_a_variable_as_an_argument_is_read_and_assigned():
         agree(variable.read(), tensor(A * (factor + 1)))
 
 
-def test_a_whole_training_step_with_variables():
-    def build():
-        w = tp.Variable(tensor([[0.5, -0.25], [1.0, 0.75]]), name=None)
-        b = tp.Variable(tensor([0.0, 0.5]))
-
-        def step(x, y):
-            def loss():
-                return tp.mean((tp.tanh(x @ w + b) - y) ** 2)
-
-            value, gradients = tp.variable_grads(loss, [w, b])
-            for item in (w, b):
-                item.assign(item - 0.1 * gradients[item.name])
-            return value
-
-        return w, b, step
-
-    x, y = tensor([[1.0, 2.0], [-1.0, 0.5], [0.0, 3.0]]), tensor([[0.0, 1.0]] * 3)
-    w, b, step = build()
-    w2, b2, step2 = build()
-    fast = tp.compile(step2)
-    for _ in range(5):
-        agree(fast(x, y), step(x, y))
-    agree((w2.read(), b2.read()), (w.read(), b.read()))
-
-
 def test_an_error_while_tracing_assigns_nothing():
     v = tp.Variable(tensor(A))
 
@@ -230,19 +205,6 @@ def test_a_tensor_that_outlives_the_tracing_is_useless():
     with pytest.raises(CompileError, match="has no data"):
         tp.add(kept[0], 1)
     assert "unreadable" in repr(kept[0])
-
-
-def test_a_tensor_of_another_tracing_is_refused():
-    kept = []
-
-    @tp.compile
-    def f(x):
-        kept.append(x * 2)
-        return x
-
-    f(tensor(A))
-    with pytest.raises(CompileError, match="has no data"):
-        tp.compile(lambda x: x + kept[0])(tensor(A))
 
 
 def test_arguments_must_be_tensors_arrays_or_hashable():

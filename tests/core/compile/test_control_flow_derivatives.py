@@ -132,12 +132,6 @@ def test_second_derivatives(name: str) -> None:
     agree(tp.compile(second)(tensor(W), tensor(X)), wanted, rtol=1e-8)
 
 
-def test_third_derivative() -> None:
-    f = lambda x: tp.fori_loop(0, 3, lambda _, v: v * x, x)  # noqa: E731  # x**4
-    third = tp.grad(tp.grad(tp.grad(f)))
-    same(tp.compile(third)(tensor(1.5)), np.float64(24 * 1.5))
-
-
 @pytest.mark.parametrize("way", [lambda f: f, tp.compile], ids=["eager", "compiled"])
 def test_a_loop_of_no_steps(way: Any) -> None:
     def f(x: Any) -> Any:
@@ -238,22 +232,6 @@ def test_transformations(name: str, kind: str) -> None:
     f = TRANSFORMED[kind](FUNCTIONS[name])
     w, x = tensor(W), tensor(np.stack([X, X[::-1] * 0.5]))
     agree(tp.compile(f)(w, x), f(w, x), rtol=1e-8)
-
-
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_vmap_is_the_stack(name: str) -> None:
-    f = FUNCTIONS[name]
-    w, x = tensor(W), tensor(np.stack([X, X[::-1] * 0.5, X * 2]))
-    found = tp.compile(tp.vmap(f, (None, 0)))(w, x)
-    same(found, np.stack([f(w, one).numpy() for one in tp.unstack(x)]))
-
-
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_jvp_is_the_product_with_the_gradient(name: str) -> None:
-    f = FUNCTIONS[name]
-    jvp = tp.compile(lambda w, x, d: tp.jvp(lambda w: f(w, x), (w,), (d,))[1])
-    wanted = np.sum(tp.grad(f)(tensor(W), tensor(X)).numpy() * DIRECTION.numpy())
-    same(jvp(tensor(W), tensor(X), DIRECTION), wanted)
 
 
 @pytest.mark.parametrize("way", [lambda f: f, tp.compile], ids=["eager", "compiled"])

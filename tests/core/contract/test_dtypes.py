@@ -131,60 +131,6 @@ def test_a_scalar_that_is_no_number():
         dt.of_scalar("x", None)
 
 
-KNOWN = [
-    *((name, name) for name in NAMES),
-    *((np.dtype(name), name) for name in NAMES[:-1]),
-    *((getattr(np, name), name) for name in NAMES[1:-1]),
-    (np.bool_, "bool"),
-    (bool, "bool"),
-    (int, "int32"),
-    (float, "float32"),
-    (complex, "complex64"),
-    (str, "string"),
-    (np.dtypes.StringDType(), "string"),
-    (np.dtype("U3"), "string"),
-    ("f4", "float32"),
-    ("<i2", "int16"),
-    (">i2", "int16"),
-]
-
-
-@pytest.mark.parametrize(("given", "name"), KNOWN, ids=repr)
-def test_of(given, name):
-    found = dt.of(given)
-    assert (found.name, str(found), repr(found)) == (name, name, f"tensorplug.{name}")
-    assert dt.of(found) is found
-
-
-GARBAGE = [
-    None,
-    "",
-    "float31",
-    ",",
-    "{",
-    5,
-    3.5,
-    [1],
-    {},
-    object,
-    "O",
-    "M8[s]",
-    "S4",
-    np.longdouble,
-]
-
-
-@pytest.mark.parametrize("given", GARBAGE, ids=repr)
-def test_a_wrong_dtype_is_named_and_the_dtypes_listed(given):
-    with pytest.raises(DTypeError) as caught:
-        dt.of(given)
-    text = str(caught.value)
-    assert text.startswith(f"unknown dtype {given!r}; dtypes are ")
-    assert all(name in text for name in NAMES)
-    with pytest.raises(DTypeError, match=r"^some op: unknown dtype"):
-        dt.of(given, "some op")
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_there_is_one_object_per_dtype(name):
     dtype = dt.of(name)
@@ -233,29 +179,6 @@ def test_inexact_and_real_part():
     ]
     parts = {"complex64": "float32", "complex128": "float64", "int8": "int8"}
     assert {n: dt.real_part(dt.of(n)).name for n in parts} == parts
-
-
-@pytest.mark.parametrize("name", [*INTEGERS, "float16", "float32", "float64"])
-def test_limits_are_numpys(name):
-    dtype = dt.of(name)
-    if dtype in dt.INTEGER:
-        limits = np.iinfo(name)
-        assert (dtype.min, dtype.max) == (limits.min, limits.max)
-        return
-    limits = np.finfo(name)
-    assert (dtype.min, dtype.max) == (limits.min, limits.max)
-    assert (dtype.eps, dtype.smallest_normal) == (limits.eps, limits.smallest_normal)
-    assert dtype.significand == limits.nmant + 1
-
-
-def test_complex_limits_are_those_of_the_parts():
-    for complex_, part in ((dt.complex64, dt.float32), (dt.complex128, dt.float64)):
-        assert (complex_.eps, complex_.max, complex_.significand) == (
-            part.eps,
-            part.max,
-            part.significand,
-        )
-        assert complex_.bits == 2 * part.bits
 
 
 def test_narrow_floats_compute_in_a_wider_one():

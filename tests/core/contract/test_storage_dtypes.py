@@ -25,7 +25,6 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.errors import (
     ArgumentError,
     DTypeError,
-    ShapeError,
 )
 
 INF, NAN = math.inf, math.nan
@@ -175,47 +174,6 @@ def test_questions_about_them(dtype):
         assert not tp.isdtype(dtype, kind)  # the standard's kinds are for arithmetic
     assert tp.result_type(dtype, dtype) is dtype
     assert dtype.name not in tp.__array_namespace_info__().dtypes()
-
-
-def test_bits_are_read_as_integers():
-    x = tp.asarray([1.0, -448.0], dtype="float8_e4m3fn")
-    assert tp.bitcast(x, "uint8").tolist() == [0x38, 0xFE]
-    assert tp.bitcast(x, "int8").tolist() == [0x38, -2]
-    assert tp.bitcast(tp.bitcast(x, "uint16"), "float8_e4m3fn").tolist() == [1, -448]
-    with pytest.raises(DTypeError, match="must be numeric, got bool"):
-        tp.bitcast(x, "bool")
-
-
-BITS = {dtype.name: dtype for dtype in dt.NUMERIC | dt.STORAGE}
-
-
-def bits_of(array: np.ndarray) -> list[int]:
-    """Return the bits of the elements, one after the other, the lowest first."""
-    bits = dt.of(array.dtype).bits
-    whole = [element.tobytes() for element in array.reshape(-1)]
-    return [int.from_bytes(each, "little") >> at & 1 for each in whole for at in range(bits)]
-
-
-@pytest.mark.parametrize(
-    "source", ["int2", "uint4", "float4_e2m1fn", "float8_e5m2", "int8", "float32"]
-)
-@pytest.mark.parametrize("target", sorted(BITS))
-def test_bits_are_read_as_any_dtype(source, target):
-    own, other = BITS[source], BITS[target]
-    parts = other.bits // own.bits
-    shape = (2, 3, parts) if parts > 1 else (2, 4)
-    raw = np.random.default_rng(1).integers(0, 256, (*shape, own.itemsize), np.uint8)
-    x = (raw & (1 << min(own.bits, 8)) - 1).view(own.numpy)[..., 0]
-    found = tp.bitcast(x, target)
-    of_one = (own.bits // other.bits,) if own.bits > other.bits else ()
-    assert (found.dtype.name, found.shape) == (target, (2, 3) if parts > 1 else (*shape, *of_one))
-    assert bits_of(found.numpy()) == bits_of(x)
-    if own.bits < other.bits:
-        with pytest.raises(ShapeError, match=f"length {parts} to become"):
-            tp.bitcast(x[..., 1:], target)
-
-
-# Files and capsules ----------------------------------------------------------------------
 
 
 # What is refused -------------------------------------------------------------------------

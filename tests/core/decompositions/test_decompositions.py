@@ -193,24 +193,6 @@ def test_with_rules_of_its_own_they_are_used_and_the_inner_ops_are_not() -> None
         tp.grad(total(lambda x: tp.run_kernel(SOFT_SIGN, {"x": x})))(tp.asarray([0.5, 3.0]))
 
 
-DIFFERENTIATED = [case for case in POINTS if case.kernel in ("Softmax", "Tanh", "Conv2D")]
-
-
-@pytest.mark.parametrize("case", DIFFERENTIATED, ids=str)
-@pytest.mark.usefixtures("own_engine")
-def test_rules_and_inner_ops_agree(case: Any) -> None:
-    f, args = as_function(case)
-    arguments = [tp.asarray(argument) for argument in args]
-    dy = np.random.default_rng(0).normal(size=f(*arguments).shape)
-    by_rule = tp.vjp(f, *arguments)[1](tp.asarray(dy))
-    tp.unregister_gradient(case.kernel)
-    tp.unregister_kernel(case.kernel, "cpu")
-    by_inner_ops = tp.vjp(f, *arguments)[1](tp.asarray(dy))
-    for a, b in zip(by_rule, by_inner_ops, strict=True):
-        assert (a.dtype, a.shape) == (b.dtype, b.shape)
-        np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-11, atol=1e-13)
-
-
 @pytest.mark.usefixtures("own_engine")
 def test_removing_and_restoring_the_native_kernel_changes_the_way_and_not_the_value() -> None:
     x = tp.asarray([[1.0, 2.0, 4.0]])

@@ -10,7 +10,7 @@ from tests.core.support import engines
 
 import tensorplug as tp
 from tensorplug.dispatch.context import current_context
-from tensorplug.errors import ArgumentError, BackendClosedError
+from tensorplug.errors import BackendClosedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -93,9 +93,3 @@ def test_a_closed_backend_does_not_become_the_active_one(engine: Engine) -> None
         engine.devices.activate(opened)
     assert tp.get_backend() == "memory"
     engines.expect(tp.asarray([1.0]) + 1, "float32", (1,), [2])
-
-
-def test_a_colon_without_a_device_opens_no_second_one(engine: Engine) -> None:
-    with pytest.raises(ArgumentError, match="'other:' must name a device after the colon"):
-        tp.set_backend("other:")
-    assert engine.devices.listed() == []

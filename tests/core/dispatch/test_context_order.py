@@ -184,23 +184,6 @@ def test_a_block_that_ends_in_another_task_ends_for_who_entered_it(
     assert tp.get_backend() == "memory"
 
 
-def test_tasks_do_not_disturb_one_another() -> None:
-    async def work(name: str, turns: int) -> list[str]:
-        seen = []
-        for _ in range(turns):
-            with tp.use_backend(name), tp.tidy():
-                await asyncio.sleep(0)
-                seen.append((tp.ones((2,)) + 1).device)
-        return seen
-
-    async def run() -> list[list[str]]:
-        return await asyncio.gather(work("memory", 5), work("other", 3), work("memory", 4))
-
-    before = current_context()
-    assert asyncio.run(run()) == [["memory"] * 5, ["other"] * 3, ["memory"] * 4]
-    assert current_context() is before
-
-
 @pytest.mark.parametrize("name", BLOCKS)
 def test_an_exit_stack(name: str) -> None:
     before = current_context()

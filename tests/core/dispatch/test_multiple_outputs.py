@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 import tensorplug as tp
@@ -12,15 +11,6 @@ from tensorplug.ops.movement import RESHAPE
 from tensorplug.ops.sorting import TOP_K
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
-
-
-def test_multiple_outputs_come_as_a_list_each_time() -> None:
-    x = tp.asarray([1.0, 3.0, 2.0])
-    for _ in range(3):  # the first call makes the plan, the others find it
-        values, indices = dispatch_multiple(TOP_K, x, k=2, sorted=True)
-        assert (values.shape, indices.shape) == ((2,), (2,))
-        np.testing.assert_array_equal(values.numpy(), [3, 2])
-        np.testing.assert_array_equal(indices.numpy(), [1, 2])
 
 
 def test_dispatch_refuses_a_kernel_of_multiple_outputs_each_time() -> None:

@@ -108,21 +108,6 @@ def test_a_compiled_function_has_a_program_for_each_block() -> None:
     assert len(traced) == 2
 
 
-def test_transformations_compose() -> None:
-    x, w = tp.asarray(X), tp.asarray(W)
-    rows = tp.vmap(lambda row: tp.sum(row @ w))
-    with tp.autocast("float16"):
-        mapped = rows(x)
-        _, tangent = tp.jvp(lambda x: tp.matmul(x, w), (x,), (x,))
-        each = tp.vmap(tp.grad(lambda row: tp.sum(tp.exp(row @ w))))(x)
-    wide = X.astype(np.float16).astype(np.float32) @ W.astype(np.float16).astype(np.float32)
-    assert (mapped.dtype, mapped.shape, tangent.dtype) == ("float32", (3,), "float16")
-    np.testing.assert_allclose(mapped.numpy(), wide.sum(axis=1), rtol=1e-2, atol=1e-2)
-    np.testing.assert_allclose(tangent.numpy(), wide, rtol=1e-2, atol=1e-2)
-    assert (each.dtype, each.shape) == ("float32", (3, 4))
-    np.testing.assert_allclose(each.numpy(), np.exp(X @ W) @ W.T, rtol=0.05, atol=0.05)
-
-
 @tp.custom_grad
 def doubled(x: tp.Tensor) -> Any:
     return x @ tp.asarray(W), lambda dy: 2.0 * (tp.astype(dy, "float32") @ tp.asarray(W.T))
@@ -172,30 +157,6 @@ def test_a_second_derivative_of_a_compiled_function_calls_it_in_its_block() -> N
     wanted = derived(row_loss, enabled=True)
     found = derived(tp.compile(row_loss), enabled=True)
     assert np.abs(found - wanted).max() < np.abs(exact - wanted).max() / 4
-
-
-def test_a_loop_of_a_compiled_function() -> None:
-    w = tp.asarray(RNG.normal(size=(4, 4)).astype(np.float32) / 4)
-    seen: list[str] = []
-
-    def f(w: tp.Tensor, x: tp.Tensor) -> tp.Tensor:
-        def step(h: Any, x: Any) -> Any:
-            product = h @ w
-            seen.append(str(product.dtype))
-            return tp.astype(tp.tanh(product + x), "float32"), None
-
-        last, _ = tp.scan(step, tp.zeros(4), x)
-        return tp.sum(last)
-
-    x = tp.asarray(X)
-    with tp.autocast("float16"):
-        found = [tp.grad(f)(w, x), tp.compile(tp.grad(f))(w, x), tp.grad(tp.compile(f))(w, x)]
-    assert set(seen) == {"float16"}
-    exact = tp.grad(f)(w, x)
-    for gradient in found:
-        assert gradient.type == exact.type
-        assert (gradient.numpy() != exact.numpy()).any()
-        np.testing.assert_allclose(gradient.numpy(), exact.numpy(), rtol=0.02, atol=2e-3)
 
 
 def test_another_device_or_another_kernel_ends_what_is_cached() -> None:

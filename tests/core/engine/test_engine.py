@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 import re
 
 import numpy as np
 import pytest
 from tests.core.support import engines
-from tests.core.support.engines import expect, spec_of, together, using
+from tests.core.support.engines import expect, spec_of, using
 
 import tensorplug as tp
 from tensorplug.contract import attributes
@@ -57,35 +56,6 @@ def test_a_backend_is_named_by_text(engine, name):
     with pytest.raises(ArgumentError, match=f"must be text, such as 'cpu', got {name!r}"):
         tp.set_backend(name)
     assert engine.devices.listed() == []
-
-
-def test_threads_have_their_own_backend():
-    engine = engines.make(("memory", "other"))
-    seen = {}
-
-    def work(number):
-        with using(engine), tp.use_backend(["memory", "other"][number % 2]):
-            for _ in range(50):
-                seen.setdefault(number, set()).add(tp.add(tp.asarray(1.0), 1).device)
-
-    together(6, work)
-    assert seen == {number: {["memory", "other"][number % 2]} for number in range(6)}
-
-
-@pytest.mark.usefixtures("engine")
-def test_tasks_have_their_own_backend():
-    async def task(name):
-        with tp.use_backend(name):
-            found = []
-            for _ in range(5):
-                found.append(tp.asarray(1.0).device)
-                await asyncio.sleep(0)
-            return found
-
-    async def main():
-        return await asyncio.gather(task("memory"), task("other"), task("memory:1"))
-
-    assert asyncio.run(main()) == [["memory"] * 5, ["other"] * 5, ["memory:1"] * 5]
 
 
 def test_the_preferred_backend_that_opens_is_active(monkeypatch):

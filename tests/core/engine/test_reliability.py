@@ -6,7 +6,6 @@ import threading
 
 import numpy as np
 import pytest
-from tests.core.support import engines
 from tests.core.support.engines import expect, spec_of, together, using
 
 import tensorplug as tp
@@ -243,14 +242,3 @@ def test_a_backend_whose_close_fails_is_closed_all_the_same(engine):
     assert engine.devices.listed() == []
     assert "closed" in repr(x)
     check_healthy(engine)
-
-
-def test_engines_do_not_see_one_another():
-    first, second = engines.make(("memory",)), engines.make(("memory",))
-    with using(first):
-        tp.register_kernel("Neg", "memory", lambda x: x * 5, override=True)
-        x = tp.asarray([1.0])
-        expect(tp.negative(x), "float32", (1,), [5])
-    with using(second):
-        expect(tp.negative(x), "float32", (1,), [-1])  # copied over: it is another's device
-        assert tp.memory()["memory"].transfers == 1

@@ -199,12 +199,6 @@ def test_a_custom_gradient_that_misses_a_captured_tensor() -> None:
         tp.grad(loss)(tensor(2.0))
 
 
-def test_vmap_in_autocast() -> None:
-    with tp.autocast(tp.float16):
-        found = tp.vmap(lambda x: tp.matmul(x, tensor(W)))(tensor(X))
-    assert found.dtype is tp.float16
-
-
 def test_the_calls_of_a_compiled_vmap_do_not_grow_with_the_examples() -> None:
     compiled = tp.compile(tp.vmap(tp.grad(net, 1), (0, None)))
     small = compiled.program(tensor(X), tensor(W)).calls

@@ -158,11 +158,6 @@ def test_an_exception_frees_everything(error):
 
 
 @pytest.mark.usefixtures("engine")
-def test_tidy_passes_arguments_on():
-    assert tp.tidy(lambda a, *, b: a + b, 1, b=2) == 3
-
-
-@pytest.mark.usefixtures("engine")
 def test_tensors_from_outside_a_tidy_stay():
     x = tp.asarray([1.0])
     assert tp.tidy(lambda: x) is x
@@ -172,43 +167,6 @@ def test_tensors_from_outside_a_tidy_stay():
     assert x.item() == 1  # another handle of the same buffer
     with pytest.raises(DisposedError):
         tp.add(y, 1)
-
-
-@pytest.mark.usefixtures("engine")
-def test_three_survive_of_a_tree_with_text_and_numbers():
-    """Scenario 6 of TensorFlow.js."""
-
-    def work():
-        tp.add(tp.asarray(7.0), 1.0)
-        return {"a": tp.asarray(1.0), "b": "hello", "c": [tp.asarray(2.0), {"d": x}], "e": 5}
-
-    x = tp.asarray(3.0)
-    before = held()[0]
-    result = tp.tidy(work)
-    assert held()[0] == before + 2
-    assert [tensor.item() for tensor in (result["a"], *result["c"][:1], x)] == [1, 2, 3]
-
-
-@pytest.mark.usefixtures("engine")
-def test_reassignments_inside():
-    """Scenario 4 of TensorFlow.js."""
-    a, b = tp.asarray([1.0, 2.0, 3.0]), tp.asarray(0.0)
-    before = held()[0]
-
-    def inner():
-        a2 = a
-        for _ in range(3):
-            a2 = tp.add(a2, a)
-        assert held()[0] > before
-        return tp.add(a2, b)
-
-    def outer():
-        result = tp.tidy(inner)
-        assert held()[0] == before + 1
-        return result
-
-    assert tp.tidy(outer).tolist() == [4, 8, 12]
-    assert held()[0] == before
 
 
 @pytest.mark.usefixtures("engine")

@@ -53,33 +53,6 @@ def test_memory_tells_devices_apart(engine):
     assert not there.is_disposed
 
 
-BYTES = [
-    ("float32", 16),
-    ("float64", 32),
-    ("bool", 4),
-    ("int16", 8),
-    ("complex64", 32),
-    ("complex128", 64),
-]
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("engine")
-@pytest.mark.parametrize(("dtype", "nbytes"), BYTES)
-def test_bytes_of_a_dtype(dtype, nbytes):
-    """Scenario 8 of TensorFlow.js, where a complex tensor counts as nothing."""
-    start = figures()
-    x = tp.asarray(np.ones(4), dtype=dtype)
-    y = tp.reshape(x, (2, 2))
-    np.testing.assert_array_equal(figures() - start, [2, 1, nbytes, 0, 0])
-    x.dispose()
-    np.testing.assert_array_equal(figures() - start, [1, 1, nbytes, 0, 0])
-    assert y.shape == (2, 2)
-    y.dispose()
-    y.dispose()
-    np.testing.assert_array_equal(figures() - start, [0, 0, 0, 0, 0])
-
-
 @pytest.mark.slow
 @pytest.mark.usefixtures("on_the_cpu")
 @pytest.mark.parametrize(
@@ -101,25 +74,6 @@ def test_bytes_of_strings(texts, nbytes):
     np.testing.assert_array_equal(figures("cpu") - start, [1, 1, nbytes, 0, 0])
     x.dispose()
     np.testing.assert_array_equal(figures("cpu") - start, [0, 0, 0, 0, 0])
-
-
-def test_two_devices_and_an_alias(engine):
-    """Scenario 10 of TensorFlow.js; here what is copied over stays where it was, too."""
-    five = tp.asarray(5.0)
-    alias = tp.reshape(five, (1,))
-    with tp.use_backend("other"):
-        three = tp.asarray(3.0)
-        eight = tp.add(five, three)
-        assert (eight.item(), eight.device) == (8, "other")
-        assert held("memory") == (2, 1, 4)
-        assert held("other") == (2, 2, 8)
-        assert (tp.memory().tensors, tp.memory().buffers, tp.memory().bytes) == (4, 3, 12)
-        assert tp.memory()["other"].transfers == 1
-    five.dispose()
-    assert alias.tolist() == [5]
-    for item in (alias, three, eight):
-        item.dispose()
-    assert (tp.memory().tensors, tp.memory().buffers, tp.memory().bytes) == (0, 0, 0)
 
 
 def test_buffers_of_a_removed_backend(engine):

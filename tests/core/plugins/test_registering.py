@@ -159,11 +159,6 @@ def test_a_backend_that_is_not_installed(call):
         call(5)
 
 
-def test_memory_that_no_backend_keeps_is_not_given_back(engine):
-    engine.open("memory")
-    assert tp.trim_memory() == 0
-
-
 def test_half_a_capability_is_refused(engine):
     engine.devices.source.offers["memory"] = {"share_to_host": lambda buffer: buffer}
     with pytest.raises(RegistrationError, match="SharesHostMemory, but lacks share_from_host"):

@@ -66,18 +66,6 @@ def test_it_points_to_where_the_loss_grows(f: Any, expected: Any) -> None:
     close(tp.vjp(f, z)[1](tp.asarray(1.0, dtype=tp.float64))[0], np.conj(expected))
 
 
-def test_complex64_too() -> None:
-    found = tp.grad(square)(tp.astype(z, tp.complex64))
-    close(found, 2 * Z, tp.complex64, 1e-6)
-
-
-def test_descent_reaches_the_minimum() -> None:
-    at = tp.asarray(3.0 + 4.0j)
-    for _ in range(60):
-        at = at - 0.1 * tp.grad(lambda z: tp.real((z - 1j) * tp.conj(z - 1j)))(at)
-    close(at, 1j, tp.complex64, 1e-4)
-
-
 def test_at_zero_a_modulus_has_gradient_zero() -> None:
     zero = tp.zeros(2, dtype=tp.complex128)
     close(tp.grad(lambda z: tp.sum(tp.abs(z)))(zero), [0, 0])
