@@ -208,6 +208,9 @@ def _dispose_of_dy(dy: tp.Tensor) -> tp.Tensor:
 HANDED_ON: dict[str, Any] = {
     "dy itself": lambda x: x,
     "dy to two": lambda x: x + x * 1.0,
+    "dy twice to one": lambda x: x + x,
+    "dy to one of two inputs": lambda x: x % x,
+    "dy in another shape": lambda x: tp.reshape(x, (2,)),
     "a backward that returns dy": tp.custom_grad(lambda x: (x * 1.0, lambda dy: dy)),
     "a backward that disposes of dy": tp.custom_grad(lambda x: (x * 2.0, _dispose_of_dy)),
     "a backward that returns what the user holds": tp.custom_grad(

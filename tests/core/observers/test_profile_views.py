@@ -9,37 +9,14 @@ from itertools import pairwise
 
 import jsonschema
 import pytest
-from tests.core.support import clocks, engines
+from tests.core.support import clocks
 
 import tensorplug as tp
 from tensorplug.errors import ArgumentError
 from tensorplug.observers.profile_views import bytes_text
 from tensorplug.testing import isolated_engine
 
-
-@pytest.fixture
-def clock(monkeypatch):
-    """Yield a clock; kernels of known duration run on the engine in use."""
-    made = clocks.Clock()
-    with engines.using(clocks.engine(made, monkeypatch)):
-        yield made
-
-
-def work(clock):
-    """Return a profile of four calls, two of them inside another."""
-
-    def decomposed(x):
-        clock.now += 10 * clocks.MS
-        return tp.exp(x) * x
-
-    spec = engines.spec_of("Detour")
-    with tp.register_decomposition(spec, decomposed), tp.profile() as p:
-        x = tp.asarray([[1.0, 2.0, 3.0]])
-        tp.run_kernel(spec, [x])  # the first call
-        tp.negative(tp.negative(x))
-    return p
-
-
+work = clocks.profile_of_four_calls
 LINE = inspect.getsourcelines(work)[1] + next(
     at for at, line in enumerate(inspect.getsourcelines(work)[0]) if "# the first" in line
 )
@@ -87,27 +64,26 @@ Neg float32[1,3]                  2     2.000    5.4%           24 B  memory
 """
 WIDE_BY_CALL = """
  At ms  Kernel                                     ms   New  Live  On                 Line
-──────────────────────────────────────────────────────────────────────────────────────────────────────────────
- 0.000  Detour float32[1,3]                    35.000  12 B  24 B  memory decomposed  test_profile_views.py:38
-10.000    Exp float32[1,3]                     20.000  12 B  24 B  memory native      test_profile_views.py:38
-30.000    Multiply float32[1,3], float32[1,3]   5.000  12 B  36 B  memory native      test_profile_views.py:38
-35.000  Neg float32[1,3]                        1.000  12 B  24 B  memory native      test_profile_views.py:39
-36.000  Neg float32[1,3]                        1.000  12 B  36 B  memory native      test_profile_views.py:39
-"""  # noqa: E501  # as wide as the terminal
+──────────────────────────────────────────────────────────────────────────────────────────────────
+ 0.000  Detour float32[1,3]                    35.000  12 B  24 B  memory decomposed  clocks.py:38
+10.000    Exp float32[1,3]                     20.000  12 B  24 B  memory native      clocks.py:38
+30.000    Multiply float32[1,3], float32[1,3]   5.000  12 B  36 B  memory native      clocks.py:38
+35.000  Neg float32[1,3]                        1.000  12 B  24 B  memory native      clocks.py:39
+36.000  Neg float32[1,3]                        1.000  12 B  36 B  memory native      clocks.py:39
+"""
 NARROW_BY_CALL = """
- At ms  Kernel                    ms   New  On          Line
+ At ms  Kernel                                ms   New  On          Line
 ────────────────────────────────────────────────────────────────────────────────
- 0.000  Detour float32[1,3]   35.000  12 B  memory      test_profile_views.py:38
-                                            decomposed
-10.000    Exp float32[1,3]    20.000  12 B  memory      test_profile_views.py:38
-                                            native
-30.000    Multiply             5.000  12 B  memory      test_profile_views.py:38
-          float32[1,3],                     native
-          float32[1,3]
-35.000  Neg float32[1,3]       1.000  12 B  memory      test_profile_views.py:39
-                                            native
-36.000  Neg float32[1,3]       1.000  12 B  memory      test_profile_views.py:39
-                                            native
+ 0.000  Detour float32[1,3]               35.000  12 B  memory      clocks.py:38
+                                                        decomposed
+10.000    Exp float32[1,3]                20.000  12 B  memory      clocks.py:38
+                                                        native
+30.000    Multiply float32[1,3],           5.000  12 B  memory      clocks.py:38
+          float32[1,3]                                  native
+35.000  Neg float32[1,3]                   1.000  12 B  memory      clocks.py:39
+                                                        native
+36.000  Neg float32[1,3]                   1.000  12 B  memory      clocks.py:39
+                                                        native
 """
 
 
@@ -264,7 +240,7 @@ def test_a_trace_holds_the_calls(clock, tmp_path):
         ("Neg", 36_000, 1_000, "native"),
     ]
     args = calls(events)[2]["args"]
-    assert args.pop("line").endswith(f"test_profile_views.py:{LINE}")
+    assert args.pop("line").endswith(f"clocks.py:{LINE}")
     assert args == {
         "inputs": "float32[1,3], float32[1,3]",
         "outputs": "float32[1,3]",

@@ -19,14 +19,6 @@ from tensorplug.errors import ArgumentError, DeviceLostError
 FLOATS = TensorType(dt.float32, (3,))
 
 
-@pytest.fixture
-def clock(monkeypatch):
-    """Yield a clock; kernels of known duration run on the engine in use."""
-    made = clocks.Clock()
-    with engines.using(clocks.engine(made, monkeypatch)):
-        yield made
-
-
 def floats():
     return tp.asarray([1.0, 2.0, 3.0])
 

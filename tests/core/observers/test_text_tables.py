@@ -6,7 +6,7 @@ import io
 import sys
 
 import pytest
-from tests.core.support import clocks, engines
+from tests.core.support import clocks
 
 import tensorplug as tp
 from tensorplug.observers import text_tables
@@ -107,25 +107,13 @@ and 1 more; limit=None shows all
 
 
 @pytest.fixture
-def profile(monkeypatch):
+def profile(clock, monkeypatch):
     """A profile of kernels of known duration, where rich is not installed."""
-    clock = clocks.Clock()
-
-    def decomposed(x):
-        clock.now += 10 * clocks.MS
-        return tp.exp(x) * x
-
-    with engines.using(clocks.engine(clock, monkeypatch)):
-        spec = engines.spec_of("Detour")
-        with tp.register_decomposition(spec, decomposed), tp.profile() as found:
-            x = tp.asarray([[1.0, 2.0, 3.0]])
-            tp.run_kernel(spec, [x])
-            tp.negative(tp.negative(x))
-        for name in list(sys.modules):
-            if name.partition(".")[0] == "rich":
-                monkeypatch.delitem(sys.modules, name)
-        monkeypatch.setitem(sys.modules, "rich", None)
-        yield found
+    for name in list(sys.modules):
+        if name.partition(".")[0] == "rich":
+            monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "rich", None)
+    return clocks.profile_of_four_calls(clock)
 
 
 def shown(profile, **options):
@@ -150,7 +138,7 @@ def test_a_profile_by_call(profile):
         "Neg",
         "Neg",
     ]
-    assert all("test_text_tables.py:" in line for line in lines[4:])
+    assert all("clocks.py:" in line for line in lines[4:])
 
 
 @pytest.mark.parametrize("by", ["kernel", "call"])

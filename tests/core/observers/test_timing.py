@@ -13,14 +13,6 @@ from tensorplug.errors import ArgumentError
 from tensorplug.observers.timing import Timing
 
 
-@pytest.fixture
-def clock(monkeypatch):
-    """Yield a clock; kernels of known duration run on the engine in use."""
-    made = clocks.Clock()
-    with engines.using(clocks.engine(made, monkeypatch)):
-        yield made
-
-
 def test_wall_and_kernels(clock):
     x = tp.asarray([1.0])
 

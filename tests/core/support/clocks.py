@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from tests.core.support import engines
 
+import tensorplug as tp
 from tensorplug.contract.tables import KernelTable
 from tensorplug.observers import profiler, timing
 from tensorplug.ops.elementwise import arithmetic, unary
@@ -72,3 +73,18 @@ def engine(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Engine:
     monkeypatch.setattr(timing, "perf_counter_ns", clock)
     monkeypatch.setattr(profiler, "perf_counter_ns", clock)
     return made
+
+
+def profile_of_four_calls(clock: Clock) -> Any:
+    """Return a profile of four calls on this clock's engine, two of them inside another."""
+
+    def decomposed(x: Any) -> Any:
+        clock.now += 10 * MS
+        return tp.exp(x) * x
+
+    spec = engines.spec_of("Detour")
+    with tp.register_decomposition(spec, decomposed), tp.profile() as profile:
+        x = tp.asarray([[1.0, 2.0, 3.0]])
+        tp.run_kernel(spec, [x])  # the first call
+        tp.negative(tp.negative(x))
+    return profile

@@ -1,4 +1,4 @@
-"""TENSORPLUG_DEFAULT_INT, which a process reads once; so each value has a process of its own."""
+"""TENSORPLUG_DEFAULT_FLOAT and _INT, read once; so each value has a process of its own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,50 @@ import sys
 
 import pytest
 
-CALLS = """
+FLOATS = """
+import json, warnings
+warnings.simplefilter("error")
+import numpy as np
+import tensorplug as tp
+
+tp.set_backend("cpu")
+ints = tp.asarray([1, 2])
+calls = {
+    "a list": tp.asarray([1.0, 2]),
+    "a number": tp.asarray(0.5),
+    "complex numbers": tp.asarray([1j]),
+    "the Python type": tp.asarray([1, 2], dtype=float),
+    "zeros": tp.zeros(2),
+    "ones": tp.ones(2),
+    "full": tp.full(2, 0.5),
+    "eye": tp.eye(2),
+    "arange": tp.arange(0.5, 3),
+    "linspace": tp.linspace(0, 1, 3),
+    "a root of integers": tp.sqrt(ints),
+    "a mean of integers": tp.mean(ints),
+    "integers and a number": ints + 0.5,
+    "integers divided": ints / 2,
+    "random numbers": tp.random.uniform(tp.random.key(0), (2,)),
+    "gradient": tp.grad(lambda x: x**2)(3.0),
+    "integers": ints,
+    "a tensor and a number": tp.asarray(np.float32([1])) + 0.5,
+    "an array": tp.asarray(np.float32([1])),
+}
+dtypes = {name: str(x.dtype) for name, x in calls.items()}
+info = tp.__array_namespace_info__().default_dtypes()
+dtypes |= {f"info: {name}": str(dtype) for name, dtype in info.items()}
+print(json.dumps(dtypes))
+"""
+FIXED = {
+    "integers": "int32",
+    "a tensor and a number": "float32",
+    "an array": "float32",
+    "info: integral": "int32",
+    "info: indexing": "int32",
+}
+COMPLEX = ("complex numbers", "info: complex floating")
+
+INTEGERS = """
 import json, warnings
 warnings.simplefilter("error")
 import numpy as np
@@ -113,15 +156,39 @@ print(json.dumps({
 """
 
 
-def run(value, program=CALLS):
+def run(program, **variables):
     environ = {
         name: text for name, text in os.environ.items() if not name.startswith("TENSORPLUG")
     }
-    if value is not None:
-        environ["TENSORPLUG_DEFAULT_INT"] = value
     return subprocess.run(
-        [sys.executable, "-c", program], env=environ, capture_output=True, text=True, check=False
+        [sys.executable, "-c", program],
+        env={**environ, **variables},
+        capture_output=True,
+        text=True,
+        check=False,
     )
+
+
+def answer(program, name, value):
+    """Return what a program prints as JSON with a variable; None: without it."""
+    done = run(program, **({} if value is None else {name: value}))
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype", "complex_dtype"),
+    [
+        (None, "float32", "complex64"),
+        ("", "float32", "complex64"),
+        ("float32", "float32", "complex64"),
+        (" float64 ", "float64", "complex128"),
+    ],
+)
+def test_which_dtypes_follow_the_default_float(value, dtype, complex_dtype):
+    dtypes = answer(FLOATS, "TENSORPLUG_DEFAULT_FLOAT", value)
+    expected = {name: complex_dtype if name in COMPLEX else dtype for name in dtypes} | FIXED
+    assert dtypes == expected
 
 
 @pytest.mark.parametrize(
@@ -133,22 +200,24 @@ def run(value, program=CALLS):
         (" int64 ", "int64", "uint64", 2**31),
     ],
 )
-def test_which_dtypes_follow(value, dtype, unsigned, largest_sum):
-    done = run(value)
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert found["follow"] == dict.fromkeys(found["follow"], dtype)
-    assert found["fixed"] == {name: name for name in found["fixed"]}
-    assert found["stay"] == dict.fromkeys(found["stay"], "int32")
-    assert found["unsigned"] == unsigned
-    assert found["large"] == [largest_sum, [2**31 - 1, largest_sum]]
-    assert found["gradient"] == [1.0, 0.0, 1.0]
+def test_which_dtypes_follow_the_default_int(value, dtype, unsigned, largest_sum):
+    results = answer(INTEGERS, "TENSORPLUG_DEFAULT_INT", value)
+    assert results["follow"] == dict.fromkeys(results["follow"], dtype)
+    assert results["fixed"] == {name: name for name in results["fixed"]}
+    assert results["stay"] == dict.fromkeys(results["stay"], "int32")
+    assert results["unsigned"] == unsigned
+    assert results["large"] == [largest_sum, [2**31 - 1, largest_sum]]
+    assert results["gradient"] == [1.0, 0.0, 1.0]
 
 
-@pytest.mark.parametrize("value", ["int16", "int", "64"])
-def test_other_values_are_refused(value):
-    done = run(value, "import tensorplug; tensorplug.int32")
-    assert done.returncode == 1
-    assert (
-        f"SettingsError: TENSORPLUG_DEFAULT_INT={value!r}: must be int32 or int64" in done.stderr
-    )
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [("float", ["float16", "double", "1"]), ("int", ["int16", "int", "64"])],
+)
+def test_other_values_of_a_default_are_refused(kind, values):
+    name = f"TENSORPLUG_DEFAULT_{kind.upper()}"
+    for value in values:
+        done = run(f"import tensorplug; tensorplug.{kind}32", **{name: value})
+        assert done.returncode == 1
+        said = f"SettingsError: {name}={value!r}: must be {kind}32 or {kind}64"
+        assert said in done.stderr
