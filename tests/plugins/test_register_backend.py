@@ -5,6 +5,7 @@ from __future__ import annotations
 import types
 
 import pytest
+from tests.core.support.engines import MemoryBackend
 
 import tensorplug as tp
 from tensorplug.errors import (
@@ -16,41 +17,8 @@ from tensorplug.errors import (
     RegistrationError,
 )
 from tensorplug.ops.elementwise import unary
-from tensorplug.plugin import DeviceInfo, KernelTable, TensorType, hookimpl
-from tensorplug.plugin import dtypes as dt
+from tensorplug.plugin import DeviceInfo, KernelTable, hookimpl
 from tensorplug.testing import isolated_engine
-
-
-class Backend:
-    """NumPy arrays as buffers, under any name."""
-
-    device = "a notebook's own"
-    dtypes = dt.FIXED
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.closed = False
-
-    def from_host(self, array):
-        return array.copy()
-
-    def to_host(self, buffer):
-        return buffer
-
-    def describe(self, buffer):
-        return TensorType(dt.of(buffer.dtype), buffer.shape)
-
-    def allocation(self, buffer):
-        return id(buffer), buffer.nbytes
-
-    def synchronize(self):
-        pass
-
-    def memory(self):
-        return {}
-
-    def close(self):
-        self.closed = True
 
 
 def kernels() -> KernelTable:
@@ -77,7 +45,7 @@ def test_function_as_a_backend():
     made = []
 
     def create():
-        made.append(Backend("mine"))
+        made.append(MemoryBackend("mine"))
         return made[-1]
 
     tp.register_backend("mine", create, kernels=[kernels()])
@@ -85,7 +53,7 @@ def test_function_as_a_backend():
     (info,) = listed("mine")
     assert (info.distribution, info.state) == ("the running program", "available")
     tp.set_backend("mine")
-    assert (tp.get_backend(), tp.describe_device()) == ("mine", "a notebook's own")
+    assert (tp.get_backend(), tp.describe_device()) == ("mine", "memory of mine")
     x = -tp.asarray([1.0])
     assert (x.device, x.tolist()) == ("mine", [-1.0])
     assert tp.find_backend("mine") is made[0]
@@ -107,7 +75,7 @@ def test_devices():
 
     def create(device):
         asked.append(device)
-        return Backend("mine")
+        return MemoryBackend("mine")
 
     tp.register_backend("mine", create)
     for name in ("mine", "mine:0", "mine:3"):
@@ -119,7 +87,7 @@ def test_an_object_with_hooks():
     class Plugin:
         @hookimpl
         def tensorplug_create_backend(self):
-            return Backend("mine")
+            return MemoryBackend("mine")
 
         @hookimpl
         def tensorplug_kernels(self, backend):
@@ -141,7 +109,7 @@ def test_module_with_hooks():
 
     @hookimpl
     def tensorplug_create_backend(device):
-        return Backend("mine")
+        return MemoryBackend("mine")
 
     module.tensorplug_create_backend = tensorplug_create_backend
     tp.register_backend("mine", module)
@@ -151,7 +119,7 @@ def test_module_with_hooks():
 
 
 def creating(name: str):
-    return lambda: Backend(name)
+    return lambda: MemoryBackend(name)
 
 
 def refuse():
@@ -212,7 +180,7 @@ def test_name_is_registered_once():
         (refuse, BackendUnavailableError, "unplugged"),
         (lambda: None, BackendUnavailableError, "found no device"),
         (lambda: 3, RegistrationError, "lacks"),
-        (lambda: Backend("other"), RegistrationError, "has the name 'other'"),
+        (lambda: MemoryBackend("other"), RegistrationError, "has the name 'other'"),
         (lambda: 1 / 0, PluginLoadError, r"ZeroDivisionError: division by zero in tensorplug_c"),
     ],
 )
@@ -228,13 +196,13 @@ def test_backends_that_cannot_be_opened(create, error, message):
 def test_settings_do_not_concern_it(monkeypatch):
     monkeypatch.setenv("TENSORPLUG_PLUGINS", "cpu")
     with isolated_engine():
-        tp.register_backend("mine", lambda: Backend("mine"))
+        tp.register_backend("mine", lambda: MemoryBackend("mine"))
         tp.set_backend("mine")
         assert tp.get_backend() == "mine"
 
 
 def test_each_engine_has_its_own():
-    tp.register_backend("mine", lambda: Backend("mine"))
+    tp.register_backend("mine", lambda: MemoryBackend("mine"))
     with isolated_engine(), pytest.raises(BackendNotInstalledError):
         tp.set_backend("mine")
     tp.set_backend("mine")

@@ -8,9 +8,11 @@ import pytest
 
 from tensorplug.contract import attributes
 from tensorplug.contract import dtypes as dt
+from tensorplug.contract.owner import Owner
 from tensorplug.contract.rules import GradientTable, RuleTable
 from tensorplug.contract.spec import KernelSpec
 from tensorplug.contract.tables import DecompositionTable, KernelTable
+from tensorplug.engine.registry import Registry
 from tensorplug.errors import RegistrationError
 
 BINARY = KernelSpec(
@@ -101,6 +103,52 @@ def test_decompositions():
     assert (names(table), len(table)) == (["Binary"], 1)
     with pytest.raises(RegistrationError, match="decomposition of 'Binary' is in this table"):
         table.of(BINARY)(kernel_again)
+
+
+# What makes a table, how it is filled, and what the registry then holds.
+FILLED = [
+    (
+        KernelTable,
+        lambda table, **override: table.register(TWO, **override)(lambda x: x),
+        lambda table: {"kernels": [("acme", entry) for entry in table]},
+        lambda state: state.kernel("Two", "acme"),
+    ),
+    (
+        KernelTable,
+        lambda table, **override: table.prepare(TWO, **override)(lambda x: x),
+        lambda table: {"kernels": [("acme", entry) for entry in table]},
+        lambda state: state.kernel("Two", "acme"),
+    ),
+    (
+        GradientTable,
+        lambda table, **override: table.wrt(TWO, "x", **override)(lambda dy_values: dy_values),
+        lambda table: {"rules": list(table)},
+        lambda state: state.gradient("Two", "x"),
+    ),
+    (
+        DecompositionTable,
+        lambda table, **override: table.of(TWO, **override)(lambda x: x),
+        lambda table: {"decompositions": list(table)},
+        lambda state: state.decomposition("Two"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("make", "fill", "arguments", "read"), FILLED)
+def test_an_entry_replaces_anothers_until_it_leaves_if_it_says_so(make, fill, arguments, read):
+    first, second = Owner("first", "1.0"), Owner("second", "2.0")
+    plain, overriding = make(), make()
+    fill(plain)
+    fill(overriding, override=True)
+    registry = Registry([TWO])
+    registry.add(first, **arguments(plain))
+    with pytest.raises(RegistrationError, match=r"first 1\.0; second 2\.0 must set override"):
+        registry.add(second, **arguments(plain))
+    assert read(registry.state).owner is first
+    handle = registry.add(second, **arguments(overriding))
+    assert read(registry.state).owner is second
+    handle.remove()
+    assert read(registry.state).owner is first
 
 
 WRONG = [  # what fills the table, parts of the message

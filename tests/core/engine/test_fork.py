@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 import warnings
+from contextlib import contextmanager
 
 import pytest
 from tests.core.support import engines
@@ -113,28 +114,35 @@ def test_a_backend_unused_in_the_parent_opens_in_the_child(engine):
     assert engine.devices.source.opened == ["plain", "driver"]
 
 
-def test_a_lock_that_another_thread_held():
-    """The thread does not exist in the child, which would wait for it for ever."""
-    lock, held, done = Lock(), threading.Event(), threading.Event()
+@contextmanager
+def held_by_a_thread(lock, seconds=None):
+    """Let another thread, which a forked child does not have, hold ``lock`` meanwhile."""
+    held, done = threading.Event(), threading.Event()
 
     def hold():
         with lock:
             held.set()
-            done.wait()
+            done.wait(seconds)
 
     thread = threading.Thread(target=hold)
     thread.start()
     held.wait()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+def test_a_lock_that_another_thread_held():
+    lock = Lock()
 
     def work():
         with lock:
             return "open"
 
-    try:
+    with held_by_a_thread(lock):
         assert in_child(work) == "open"
-    finally:
-        done.set()
-        thread.join()
 
 
 def test_forking_while_another_thread_opens_a_backend(engine):
@@ -162,39 +170,14 @@ def test_forking_while_another_thread_compiles():
     """LLVM's lock is held by that thread, and fork waits for it."""
     llvm = pytest.importorskip("llvmlite.binding")
     compiler.compile_function(IDLE, "idle", [])  # LLVM is in use
-    held, done = threading.Event(), threading.Event()
-
-    def hold():
-        with llvm.ffi.lib._lock:
-            held.set()
-            done.wait(0.5)
-
-    thread = threading.Thread(target=hold)
-    thread.start()
-    held.wait()
-    try:
+    with held_by_a_thread(llvm.ffi.lib._lock, 0.5):
         assert in_child(lambda: llvm.parse_assembly(IDLE).name) == "<string>"
-    finally:
-        done.set()
-        thread.join()
 
 
 def test_a_generator_that_another_thread_uses():
-    generator, held, done = tp.random.Generator(1), threading.Event(), threading.Event()
-
-    def hold():
-        with generator._lock:
-            held.set()
-            done.wait()
-
-    thread = threading.Thread(target=hold)
-    thread.start()
-    held.wait()
-    try:
+    generator = tp.random.Generator(1)
+    with held_by_a_thread(generator._lock):
         assert in_child(lambda: generator._next() is not None) == "True"
-    finally:
-        done.set()
-        thread.join()
 
 
 POOL = """

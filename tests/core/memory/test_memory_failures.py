@@ -8,16 +8,13 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from tests.core.support import training
-from tests.core.support.counting import CountingSource, counted
-from tests.core.support.engines import CORE, spec_of
+from tests.core.support import engines, training
+from tests.core.support.counting import CountingBackend, counted
+from tests.core.support.engines import spec_of
 
 import tensorplug as tp
 from tensorplug.dispatch.context import Context, current_context, use_context
-from tensorplug.engine.engine import Engine
-from tensorplug.engine.registry import Registry
 from tensorplug.errors import BackendMemoryError
-from tensorplug.plugins import catalogue
 
 HALF = spec_of("Half")
 
@@ -26,11 +23,7 @@ HALF = spec_of("Half")
 def bounded():
     """Yield an engine whose backends can run out of room at any allocation."""
     tables = {name: [counted(training.more_kernels())] for name in ("memory", "other")}
-    registry = Registry(catalogue.catalogue())
-    rules = (entry for table in catalogue.rules() for entry in table)
-    forms = (entry for table in catalogue.decompositions() for entry in table)
-    registry.add(CORE, rules=rules, decompositions=forms)
-    engine = Engine(CountingSource(tables), registry, fallback="error")
+    engine = engines.make(tables, kinds=dict.fromkeys(tables, CountingBackend))
     with use_context(Context(engine)):
         tp.register_decomposition(HALF, lambda x: tp.exp(tp.negative(x)) * tp.exp(x) * x * 0.5)
         yield engine

@@ -9,17 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from tests.core.support.engines import MemoryBackend
+from tests.core.support import engines
 
 import tensorplug as tp
-from tensorplug.contract import dtypes as dt
 from tensorplug.contract import inference
-from tensorplug.contract.owner import Owner
 from tensorplug.contract.spec import KernelSpec
 from tensorplug.contract.tables import KernelTable
 from tensorplug.dispatch.calls import dispatch_unary
 from tensorplug.dispatch.context import Context, current_context, use_context
-from tensorplug.engine.engine import Engine, Opened
+from tensorplug.engine.engine import Engine
 from tensorplug.engine.registry import Registry
 from tensorplug.engine.settings import CHECKS, DEFAULT_CHECKS, Settings
 from tensorplug.errors import ArgumentError, KernelOutputError
@@ -32,30 +30,21 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FICKLE = KernelSpec("Fickle", ("x",), inference.same)
-OWNER = Owner("test", "1.0")
-
-
-class Source:
-    """One backend whose only kernel returns a wrong shape from its second call on."""
-
-    def names(self) -> list[str]:
-        return ["memory"]
-
-    def devices(self, _name: str) -> None:
-        return None
-
-    def open(self, _name: str, _device: str | None) -> Opened:
-        table, calls = KernelTable(), iter(range(100))
-
-        @table.register(FICKLE)
-        def fickle(x: Any) -> Any:
-            return x if next(calls) == 0 else np.zeros(7, x.dtype)
-
-        return Opened(MemoryBackend("memory", dt.FIXED), OWNER, ((OWNER, table),))
 
 
 def engine(*checks: Any) -> Engine:
-    return Engine(Source(), Registry([FICKLE]), observers=debugging.checks(checks))
+    """Return an engine whose only kernel returns a wrong shape from its second call on."""
+    table, calls = KernelTable(), iter(range(100))
+
+    @table.register(FICKLE)
+    def fickle(x: Any) -> Any:
+        return x if next(calls) == 0 else np.zeros(7, x.dtype)
+
+    return Engine(
+        engines.Source({"memory": [table]}),
+        Registry([FICKLE]),
+        observers=debugging.checks(checks),
+    )
 
 
 def fickle(x: tp.Tensor) -> tp.Tensor:

@@ -10,17 +10,15 @@ import weakref
 
 import numpy as np
 import pytest
-from tests.core.support.counting import CountingBackend, CountingSource
+from tests.core.support import engines
+from tests.core.support.counting import CountingBackend
 from tests.core.support.engines import MemoryBackend, spec_of, together
 
 import tensorplug as tp
 from tensorplug.contract.backend import CountsBuffers
 from tensorplug.dispatch.context import Context, current_context, use_context
-from tensorplug.engine.engine import Engine
-from tensorplug.engine.registry import Registry
 from tensorplug.errors import KernelOutputError, LeakError, UncheckedWarning
 from tensorplug.observers.leaks import LeakCheck
-from tensorplug.plugins import catalogue
 
 SPEC = spec_of("Suspect", ("a", "b"))
 LISTED = spec_of("Listed", ("xs[]",), infer=lambda xs: xs[0])
@@ -30,10 +28,11 @@ SEVERAL = spec_of("Several", outputs=("p", "q", "r"), infer=lambda x: (x, x, x))
 @pytest.fixture
 def leaks():
     """Yield an engine on a counting backend, every call under the check, and a list."""
-    engine = Engine(
-        CountingSource({"memory": [], "plain": []}, plain=("plain",)),
-        Registry(catalogue.catalogue()),
+    engine = engines.make(
+        {"memory": [], "plain": []},
         fallback="allow",
+        rules=False,
+        kinds={"memory": CountingBackend},
     )
     with use_context(Context(engine, observers=(LeakCheck(),))):
         yield engine

@@ -7,20 +7,14 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 import numpy as np
-from tests.core.support.engines import MemoryBackend, Source
+from tests.core.support.engines import MemoryBackend
 
 from tensorplug.contract import dtypes as dt
-from tensorplug.contract.owner import Owner
 from tensorplug.contract.spec import TensorType
-from tensorplug.engine.engine import Opened
 from tensorplug.errors import BackendMemoryError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from tensorplug.contract.tables import KernelTable
-
-OWNER = Owner("leaky-distribution", "3.0")
 
 
 class Memory:
@@ -48,8 +42,8 @@ class CountingBackend(MemoryBackend):
     ``made`` counts them; the one that makes it ``fails_at`` is refused.
     """
 
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
+    def __init__(self, name: str, dtypes: frozenset[dt.DType] = dt.FIXED) -> None:
+        super().__init__(name, dtypes)
         self.live: WeakSet[Memory] = WeakSet()
         self.stopped = 0
         self.made = 0
@@ -97,23 +91,6 @@ class CountingBackend(MemoryBackend):
     def stop_counting(self) -> None:
         assert not self.closed, "a closed backend was called"
         self.stopped += 1
-
-
-class CountingSource(Source):
-    """Opens counting backends; ``plain`` names those that cannot count."""
-
-    def __init__(
-        self, tables: Mapping[str, Sequence[KernelTable]], plain: Sequence[str] = ()
-    ) -> None:
-        super().__init__(tables)
-        self.plain = plain
-
-    def open(self, name: str, device: str | None) -> Opened:
-        opened = super().open(name, device)
-        if name in self.plain:
-            return opened
-        backend = self.backends[name] = CountingBackend(name)
-        return Opened(backend, OWNER, opened.kernels)
 
 
 def counted(table: KernelTable) -> Any:

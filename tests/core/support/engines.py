@@ -155,6 +155,7 @@ class Source:
         self.tables = tables
         self.backends: dict[str, MemoryBackend] = {}  # the latest one opened, by device name
         self.dtypes: dict[str, frozenset[dt.DType]] = {}
+        self.kinds: dict[str, type[MemoryBackend]] = {}  # of other classes, by name
         self.refusals: dict[str, Exception] = {}
         self.opened: list[str] = []
         self.listed: dict[str, list[DeviceInfo]] = {}
@@ -180,7 +181,8 @@ class Source:
             raise BackendNotInstalledError(f"backend {name!r} is not installed")
         full = name if device is None else f"{name}:{device}"
         self.opened.append(full)
-        backend = MemoryBackend(name, self.dtypes.get(name, dt.FIXED))
+        kind = self.kinds.get(name, MemoryBackend)
+        backend = kind(name, self.dtypes.get(name, dt.FIXED))
         self.backends[full] = backend
         for member, value in self.offers.get(name, {}).items():
             setattr(backend, member, value)
@@ -193,6 +195,7 @@ def make(
     *,
     fallback: Any = "error",
     rules: bool = True,
+    kinds: Mapping[str, type[MemoryBackend]] | None = None,
 ) -> Engine:
     """Return an engine with these backends; names alone get the basic kernels."""
     if not hasattr(tables, "items"):
@@ -204,7 +207,9 @@ def make(
             rules=chain.from_iterable(catalogue.rules()),
             decompositions=chain.from_iterable(catalogue.decompositions()),
         )
-    return Engine(Source(tables), registry, fallback=fallback, handlers=Handlers(run_programs))
+    source = Source(tables)
+    source.kinds.update(kinds or {})
+    return Engine(source, registry, fallback=fallback, handlers=Handlers(run_programs))
 
 
 def using(engine: Engine) -> use_context:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from tests.core.support import engines
 
-from tensorplug.engine.engine import Engine, Opened
+if TYPE_CHECKING:
+    from tensorplug.engine.engine import Engine
 
 
 class SharingBackend(engines.MemoryBackend):
@@ -27,19 +28,6 @@ class SharingBackend(engines.MemoryBackend):
         return buffer
 
 
-class Source(engines.Source):
-    """Opens "sharing" as a ``SharingBackend``."""
-
-    def open(self, name: str, device: str | None) -> Opened:
-        opened = super().open(name, device)
-        if name != "sharing":
-            return opened
-        return Opened(SharingBackend(name), opened.owner, opened.kernels)
-
-
 def make() -> Engine:
     """Return an engine whose active backend is "sharing"; "memory" is the other one."""
-    made = engines.make(("sharing", "memory"))
-    source: Any = made.devices.source
-    made.devices.source = Source(source.tables)
-    return made
+    return engines.make(("sharing", "memory"), kinds={"sharing": SharingBackend})
