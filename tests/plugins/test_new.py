@@ -185,6 +185,13 @@ def test_accepted_name(name):
     assert checked(name, "backend") == Names.of(name)
 
 
+@pytest.mark.parametrize("name", ["tp", "np", "float", "tuple", "print"])
+def test_an_op_does_not_hide_what_its_project_uses(name):
+    with pytest.raises(ArgumentError, match=f"{name!r} would hide another object"):
+        checked(name, "extension")
+    assert checked(f"{name}-like", "extension").name == f"{name}-like"
+
+
 @pytest.mark.parametrize("occupied", ["file", ".hidden", ".git/config"])
 def test_existing_files_stay(occupied, tmp_path):
     path = tmp_path / occupied

@@ -173,12 +173,6 @@ def test_a_float_that_only_the_gradient_uses():
     assert calls == ["clipped", "free"]
 
 
-# What makes a float static --------------------------------------------------------------
-
-
-# Warnings -------------------------------------------------------------------------------
-
-
 def _layer(x, n, options=None, *, scale=1.0):
     return x * scale if options is None or scale < 0 else x * n
 

@@ -125,72 +125,71 @@ def _grows(carry: Any, _: Any) -> Any:
     return {"h": tp.concat([carry["h"], carry["h"]])}, None
 
 
-REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
-    "no function": (lambda x: tp.scan(3, x, x), ArgumentError, "scan: f must be a function"),
-    "no pair": (
+REFUSED: list[tuple[Any, type[Exception], str]] = [
+    (lambda x: tp.scan(3, x, x), ArgumentError, "scan: f must be a function"),
+    (
         lambda x: tp.scan(lambda c, _: c, x, x),
         ArgumentError,
         "scan: f must return a pair, of a carry and a result, got Tensor",
     ),
-    "another shape": (
+    (
         lambda x: tp.scan(_grows, {"h": x}, length=2),
         ArgumentError,
         r"scan: the carry\['h'\] is float64\[4\], but scan: init\['h'\] is float64\[2\]",
     ),
-    "another dtype": (
+    (
         lambda x: tp.while_loop(lambda _: True, lambda c: c > 1, x),
         ArgumentError,
         r"while_loop: the result of body is bool\[2\], but while_loop: init is float64\[2\]",
     ),
-    "another structure": (
+    (
         lambda x: tp.fori_loop(0, 1, lambda _, c: (c,), x),
         ArgumentError,
         "fori_loop: the result of body is tuple of .*, but fori_loop: init is Tensor",
     ),
-    "no length": (
+    (
         lambda x: tp.scan(lambda c, _: (c, None), x),
         ArgumentError,
         "length must say the number of steps",
     ),
-    "a negative length": (
+    (
         lambda x: tp.scan(lambda c, _: (c, None), x, length=-1),
         ArgumentError,
         "length must not be negative",
     ),
-    "several lengths": (
+    (
         lambda x: tp.scan(lambda c, _: (c, None), x, {"a": x, "b": x[:1]}),
         ShapeError,
         r"xs\['b'\] is float64\[1\], of 1 slices, but xs\['a'\] says 2",
     ),
-    "no axis": (lambda x: tp.map(tp.sin, x[0]), ShapeError, "map: xs is float64.., which has no"),
-    "a condition of several": (
+    (lambda x: tp.map(tp.sin, x[0]), ShapeError, "map: xs is float64.., which has no"),
+    (
         lambda x: tp.while_loop(lambda x: x > 0, tp.sin, x),
         ArgumentError,
         r"cond must return a boolean scalar, got bool\[2\]",
     ),
-    "a predicate of several": (
+    (
         lambda x: tp.cond(x > 0, tp.sin, tp.cos, x),
         ShapeError,
         r"cond: predicate must be a scalar, got bool\[2\]",
     ),
-    "a float as an index": (
+    (
         lambda x: tp.switch(x[0], [tp.sin], x),
         DTypeError,
         "switch: index must be an integer",
     ),
-    "no branches": (lambda x: tp.switch(0, [], x), ArgumentError, "switch: branches must have"),
-    "a bound that is a float": (
+    (lambda x: tp.switch(0, [], x), ArgumentError, "switch: branches must have"),
+    (
         lambda x: tp.fori_loop(0, x[0], lambda _, c: c, x),
         DTypeError,
         "fori_loop: upper must be an integer",
     ),
-}
+]
 
 
 @ways
-@pytest.mark.parametrize("name", REFUSED)
-def test_refused(way: Any, name: str) -> None:
-    f, error, message = REFUSED[name]
+@pytest.mark.parametrize(("f", "error", "message"), REFUSED)
+def test_loops_and_branches_that_are_refused(way: Any, f: Any, error: Any, message: str) -> None:
     with pytest.raises(error, match=message):
         way(f)(tensor(H))
 
@@ -214,38 +213,38 @@ def _count(x: Any) -> Any:
 OPTIMIZER = tp.train.SGD(0.25)
 
 
-IN_PROGRAMS: dict[str, tuple[Any, type[Exception], str]] = {
-    "branches that differ": (
+IN_PROGRAMS: list[tuple[Any, type[Exception], str]] = [
+    (
         lambda x: tp.cond(x[0] > 0, lambda x: {"y": x}, lambda x: {"y": x[0]}, x),
         ArgumentError,
         r"cond: the result\['y'\] is float64\[2\] in true_fn, but float64\[\] in false_fn",
     ),
-    "a variable": (
+    (
         lambda x: tp.fori_loop(0, 2, lambda _, c: _assign(VARIABLE, c), x),
         CompileError,
         "fori_loop assigns to variable 'counted'; return new values from it",
     ),
-    "a generator": (
+    (
         lambda x: tp.map(lambda x: x + tp.random.normal((), GENERATOR.key()), x),
         CompileError,
         "map draws from a generator; pass keys instead",
     ),
-    "an object": (
+    (
         lambda x: tp.map(_count, x),
         CompileError,
         "map changes an object, such as an optimizer; return new values from it",
     ),
-    "an object, in vmap": (
+    (
         lambda x: tp.vmap(lambda y: tp.map(lambda z: _count(z * y), x))(x),
         CompileError,
         "map changes an object, such as an optimizer; return new values from it",
     ),
-    "reading data": (
+    (
         lambda x: tp.map(lambda x: x if x > 0 else -x, x),
         CompileError,
         "reads the data of a tensor",
     ),
-}
+]
 
 
 VARIABLE: Any = None
@@ -254,10 +253,11 @@ VARIABLE: Any = None
 GENERATOR = tp.random.Generator(0)
 
 
-@pytest.mark.parametrize("name", IN_PROGRAMS)
-def test_refused_in_programs(name: str, monkeypatch: Any) -> None:
+@pytest.mark.parametrize(("f", "error", "message"), IN_PROGRAMS)
+def test_loops_and_branches_that_programs_refuse(
+    f: Any, error: Any, message: str, monkeypatch: Any
+) -> None:
     monkeypatch.setitem(globals(), "VARIABLE", tp.Variable(tensor(H), name="counted"))
-    f, error, message = IN_PROGRAMS[name]
     with pytest.raises(error, match=message):
         tp.compile(f)(tensor(H))
     VARIABLE.dispose()
@@ -268,22 +268,22 @@ def _set(x: Any, value: Any) -> Any:
     return x * 1.0
 
 
-ASSIGNMENTS = {  # what runs with a tensor from outside: in a program that would change it once
-    "while": lambda b: tp.while_loop(lambda v: v[0] > 9.0, lambda v: _set(b, 7.0) + v, b * 2),
-    "scan": lambda b: tp.scan(lambda v, _: (v + _set(b, b[0] + 1.0), ()), b * 2, tensor(X)),
-    "scan, by a slice": lambda b: tp.scan(lambda _, x: (_set(b, x[0]), ()), b * 2, tensor(X)),
-    "cond": lambda b: tp.cond(b[0] > 9.0, lambda: _set(b, 1.0) + b, lambda: b * 1.0),
-    "map of vmap": lambda b: tp.map(tp.vmap(lambda y: y * _set(b, 2.0)), tensor(X)),
-    "vmap of scan": lambda b: tp.vmap(
-        lambda x: tp.scan(lambda v, y: (v + _set(x, 5.0), y), x * 2, tensor(X))[0]
-    )(tp.stack([b, b])),
-    "nested": lambda b: tp.map(lambda _: tp.map(lambda y: y * _set(b, 2.0), tensor(X)), tensor(X)),
-}
+ASSIGNMENTS = [  # what runs with a tensor from outside: in a program that would change it once
+    lambda b: tp.while_loop(lambda v: v[0] > 9.0, lambda v: _set(b, 7.0) + v, b * 2),
+    lambda b: tp.scan(lambda v, _: (v + _set(b, b[0] + 1.0), ()), b * 2, tensor(X)),
+    lambda b: tp.scan(lambda _, x: (_set(b, x[0]), ()), b * 2, tensor(X)),
+    lambda b: tp.cond(b[0] > 9.0, lambda: _set(b, 1.0) + b, lambda: b * 1.0),
+    lambda b: tp.map(tp.vmap(lambda y: y * _set(b, 2.0)), tensor(X)),
+    lambda b: tp.vmap(lambda x: tp.scan(lambda v, y: (v + _set(x, 5.0), y), x * 2, tensor(X))[0])(
+        tp.stack([b, b])
+    ),
+    lambda b: tp.map(lambda _: tp.map(lambda y: y * _set(b, 2.0), tensor(X)), tensor(X)),
+]
 
 
-@pytest.mark.parametrize("name", ASSIGNMENTS)
-def test_loops_do_not_change_tensors_from_outside(name: str) -> None:
-    f = tp.compile(lambda x: ASSIGNMENTS[name](x * 2.0))
+@pytest.mark.parametrize("assigning", ASSIGNMENTS)
+def test_loops_do_not_change_tensors_from_outside(assigning: Any) -> None:
+    f = tp.compile(lambda x: assigning(x * 2.0))
     with pytest.raises(CompileError, match=r"assigns to a tensor \(float64\[2\]\) from outside"):
         f(tensor(H))
 
