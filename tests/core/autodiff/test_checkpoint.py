@@ -156,7 +156,7 @@ WANTED = {
 
 
 @pytest.mark.parametrize("what", RESULTS)
-def test_results(what: str) -> None:
+def test_results_of_any_structure_are_computed_again_once(what: str) -> None:
     f, use, calls = RESULTS[what]
     counted = Counted(f)
     same(tp.grad(lambda x: use(tp.checkpoint(counted)(x)))(tensor(2.0)), WANTED[what])

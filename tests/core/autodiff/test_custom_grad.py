@@ -42,7 +42,7 @@ def test_its_gradient_is_used_every_time() -> None:
     same(odd_square(x), [1, 4, 9])
 
 
-def test_it_composes() -> None:
+def test_a_custom_gradient_composes_with_rules() -> None:
     x = tp.asarray([-1.0, 2.0])
     # d/dx [2 (3x)^2] with the odd rule: 2 * |3x| * 3.
     same(tp.grad(total(lambda x: 2.0 * odd_square(3.0 * x)))(x), [18, 36])

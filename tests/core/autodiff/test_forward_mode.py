@@ -77,7 +77,7 @@ NESTED: list[tuple[str, Any, Any]] = [
 
 
 @pytest.mark.parametrize("row", NESTED, ids=[row[0] for row in NESTED])
-def test_nested(row: Any) -> None:
+def test_transformations_nest_with_jvp(row: Any) -> None:
     _, nested, expected = row
     x = tensor(X)
     found = nested(x)
@@ -266,7 +266,7 @@ def run_twice(**tables: Any) -> Any:
         return tp.jvp(lambda x: dispatch(TWICE, x), (tp.asarray(X),), (tp.asarray(T),))[1].numpy()
 
 
-def test_own_kernels() -> None:
+def test_a_plugins_kernel_needs_a_rule_for_jvp() -> None:
     with pytest.raises(GradientNotFoundError, match="kernel 'Twice' has no derivative with"):
         run_twice()
     gradients = GradientTable()

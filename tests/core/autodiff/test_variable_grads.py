@@ -125,7 +125,7 @@ def test_one_gradient_for_two_variables_has_two_handles():
     same(grads["b"], [1, 1])
 
 
-def test_aux():
+def test_variable_grads_returns_aux():
     a, _b, _x, loss = variables()
     seen = {}
 
@@ -205,7 +205,7 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("given", "error", "message"), MISTAKES)
-def test_mistakes(given, error, message):
+def test_variable_grads_refuses(given, error, message):
     before = current_context()
     with pytest.raises(error, match=re.escape(message)):
         _call(**given)

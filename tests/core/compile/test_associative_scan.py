@@ -50,7 +50,7 @@ def test_an_order_that_matters(way: Any, axis: int, reverse: bool) -> None:
         same(values, np.moveaxis(stacked, 0, axis))
 
 
-def test_gradient() -> None:
+def test_associative_scan_has_a_gradient() -> None:
     x = np.array([1.5, -2.0, 0.5, 3.0, -1.0])
     found = tp.grad(lambda x: tp.sum(tp.associative_scan(tp.multiply, x)))(tensor(x))
     products = np.cumprod(x)
@@ -85,7 +85,7 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_refused(name: str) -> None:
+def test_associative_scan_refuses(name: str) -> None:
     f, error, message = REFUSED[name]
     with pytest.raises(error, match=message):
         f(tensor([1.0, 2.0, 3.0, 4.0]))

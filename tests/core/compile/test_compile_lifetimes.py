@@ -50,7 +50,9 @@ def fail(w: tp.Variable, x: tp.Tensor) -> Any:
 
 
 @pytest.mark.parametrize("use", [read, assign, train, differentiate, fail])
-def test_a_variable(use: Callable[[tp.Variable, tp.Tensor], Any]) -> None:
+def test_a_variable_goes_with_its_last_reference(
+    use: Callable[[tp.Variable, tp.Tensor], Any],
+) -> None:
     w = tp.Variable([1.0, 2.0])
     use(w, tp.asarray([1.0, 1.0]))
     gone = weakref.ref(w)

@@ -110,7 +110,7 @@ FUNCTIONS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_gradients(name: str) -> None:
+def test_loops_and_branches_have_gradients(name: str) -> None:
     """Inside a compiled function, and through one."""
     f = FUNCTIONS[name]
     both = tp.value_and_grad(f, (0, 1))
@@ -120,7 +120,7 @@ def test_gradients(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_second_derivatives(name: str) -> None:
+def test_loops_and_branches_have_second_derivatives(name: str) -> None:
     f = FUNCTIONS[name]
 
     def along(w: Any, x: Any) -> Any:

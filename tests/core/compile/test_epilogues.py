@@ -155,7 +155,7 @@ def _leaves(result: Any) -> list[tp.Tensor]:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_programs(name: str) -> None:
+def test_endings_join_their_products(name: str) -> None:
     f, arrays, kernels, formula = PROGRAMS[name]
     tensors = [tp.asarray(array) for array in arrays]
     compiled = tp.compile(f)

@@ -174,7 +174,7 @@ PROGRAMS: dict[str, tuple[Any, tuple[Any, ...], Any, int]] = {
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_programs(name: str) -> None:
+def test_transposes_are_moved_and_cancelled(name: str) -> None:
     f, arrays, formula, transposes = PROGRAMS[name]
     tensors = [tp.asarray(array) for array in arrays]
     compiled = tp.compile(f)

@@ -132,7 +132,7 @@ def test_results_and_gradients_are_those_of_the_steps(name: str, reverse: bool) 
 
 
 @pytest.mark.parametrize("name", LOOPS)
-def test_they_compose(name: str) -> None:
+def test_loop_products_compose_with_transformations(name: str) -> None:
     run = looped(name)
     p, xs = parameters(), floats(STEPS, 3, 4)
     f = total(run)

@@ -45,7 +45,7 @@ CASES = [  # kind, given, canonical form
 
 
 @pytest.mark.parametrize(("kind", "given", "form"), CASES)
-def test_canonical(kind, given, form):
+def test_attributes_have_a_canonical_form(kind, given, form):
     found = kind.canonical(given, KNOWN)
     assert (found, type(found)) == (form, type(form))
     hash(found)
@@ -76,7 +76,7 @@ REFUSED = [  # kind, given, a part of the message: what was given and what is al
 
 
 @pytest.mark.parametrize(("kind", "given", "message"), REFUSED)
-def test_refused(kind, given, message):
+def test_attributes_refuse_other_values(kind, given, message):
     with pytest.raises(TensorplugError, match=re.escape(message)):
         kind.canonical(given, KNOWN)
 

@@ -68,7 +68,7 @@ print(known, before, "ml_dtypes" in sys.modules)
     assert done.stdout.strip() == ("('bfloat16', tensorplug.float32, 0.0078125) False True")
 
 
-def test_limits():
+def test_finfo_of_bfloat16():
     limits = ml_dtypes.finfo(ml_dtypes.bfloat16)
     found = tp.finfo(B)
     assert (found.bits, found.eps, found.max, found.min, found.smallest_normal) == (
@@ -156,13 +156,13 @@ def test_numbers_are_weak(number):
 @pytest.mark.parametrize(
     "spelling", ["bfloat16", ml_dtypes.bfloat16, np.dtype(ml_dtypes.bfloat16)]
 )
-def test_spellings(spelling):
+def test_bfloat16_has_several_spellings(spelling):
     assert tp.zeros(1, dtype=spelling).dtype is B
     assert B == spelling  # noqa: SIM300  # B is the dtype
     assert np.dtype(B) == np.dtype(ml_dtypes.bfloat16)
 
 
-def test_reading():
+def test_bfloat16_is_shown_read_and_copied():
     x = bf([[0.1, -2.5]])
     assert repr(x) == "Tensor([[ 0.1001, -2.5   ]], dtype=bfloat16, device='cpu')"
     assert x.tolist() == [[0.10009765625, -2.5]]
@@ -232,7 +232,7 @@ def test_sums_are_taken_in_float32():
         assert (error <= np.abs(exact) * 2.0**-8 + bound).all(), name
 
 
-def test_explained():
+def test_explain_shows_a_widened_kernel():
     told = tp.explain("Softmax", [bf([[1.0, 2.0]])])
     assert (told.how, told.steps[-1]) == ("widened", ("widened", "in float32"))
     assert [(inner.call.split("(")[0], inner.how) for inner in told.inner] == [
@@ -286,7 +286,7 @@ def test_random_numbers():
 # A conversion of its own ----------------------------------------------------------------------
 
 
-def test_convert():
+def test_narrowing_rounds_to_bfloat16():
     with np.errstate(all="ignore"):
         narrow = EDGES.astype(np.float32)
     for values in (EDGES, narrow, np.array(3), np.array([True])):

@@ -60,7 +60,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_kinds(kind):
+def test_isdtype_knows_each_kind(kind):
     members = KINDS[kind].split()
     assert [name for name in NAMES if tp.isdtype(getattr(tp, name), kind)] == sorted(members)
     assert not tp.isdtype(tp.string, kind)

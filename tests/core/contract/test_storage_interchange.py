@@ -35,7 +35,7 @@ CODES = {  # of the format
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
-def test_files(dtype, tmp_path):
+def test_safetensors_files_keep_all_bits(dtype, tmp_path):
     path = tmp_path / "x.safetensors"
     x = tp.reshape(stored(dtype), (2, -1))
     tp.save({"x": x, "y": tp.ones((3,))}, path)
@@ -107,7 +107,7 @@ def test_the_record_of_packed_elements_is_ours(tmp_path):
 
 
 @pytest.mark.parametrize("dtype", [dtype for dtype in FLOATS if dtype.bits == 8], ids=str)
-def test_capsules(dtype):
+def test_dlpack_capsules_keep_all_bytes_of_float8(dtype):
     x = stored(dtype)
     back = tp.from_dlpack(x)
     assert (back.dtype, back.shape) == (dtype, (256,))

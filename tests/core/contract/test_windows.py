@@ -63,7 +63,7 @@ def test_valid_is_no_padding(size, taps, stride, dilation, _pad):
 
 
 @pytest.mark.parametrize(("rounding", "out"), [(None, 2), ("floor", 2), ("round", 3), ("ceil", 3)])
-def test_rounding(rounding, out):
+def test_half_a_step_of_a_window_is_rounded(rounding, out):
     # (6 - 3) / 2 = 1.5 steps fit; half a step is rounded up.
     window = Window.of(6, 3, 2, 1, (0, 0), rounding)
     assert window.out == out
@@ -131,7 +131,7 @@ ATTRIBUTES = [  # kind, given, canonical or a part of the error
 
 
 @pytest.mark.parametrize(("kind", "given", "result"), ATTRIBUTES)
-def test_attributes(kind, given, result):
+def test_attributes_of_windows_have_a_canonical_form(kind, given, result):
     if isinstance(result, str) and " " in result:
         with pytest.raises(ArgumentError, match=re.escape(result)):
             kind.canonical(given, {})

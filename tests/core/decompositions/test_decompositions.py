@@ -122,7 +122,7 @@ def check(what: str) -> None:
 
 @pytest.mark.usefixtures("primitive_engine")
 @pytest.mark.parametrize("what", CASES)
-def test_decomposed(what: str) -> None:
+def test_decomposed_kernels_give_the_result(what: str) -> None:
     name, inputs, attributes, _ = CASES[what]
     assert tp.explain(name, inputs, attributes).how in BY_OPS
     check(what)
@@ -130,7 +130,7 @@ def test_decomposed(what: str) -> None:
 
 @pytest.mark.usefixtures("on_the_cpu")
 @pytest.mark.parametrize("what", CASES)
-def test_native(what: str) -> None:
+def test_native_kernels_give_the_result(what: str) -> None:
     check(what)
 
 

@@ -37,7 +37,7 @@ def bare(monkeypatch):
         ("linux", {"HOME": "/home/me", CACHE: "/mine"}, "/mine"),
     ],
 )
-def test_the_place(bare, system, variables, expected):
+def test_the_folder_of_kept_programs(bare, system, variables, expected):
     for name, value in variables.items():
         bare.setenv(name, value)
     bare.setattr(disk_cache.sys, "platform", system)
@@ -53,7 +53,7 @@ def test_the_place(bare, system, variables, expected):
         ("linux", {"HOME": "/home/me", CACHE: "off"}, None),
     ],
 )
-def test_no_place(bare, system, variables, missing, recwarn):
+def test_without_a_folder_there_is_one_warning(bare, system, variables, missing, recwarn):
     for name, value in variables.items():
         bare.setenv(name, value)
     bare.setattr(disk_cache.sys, "platform", system)

@@ -18,7 +18,7 @@ def test_a_backend_that_was_passed_over():
     assert caught[0].filename == __file__
 
 
-def test_a_fallback():
+def test_a_fallback_is_warned_of_at_the_callers_line():
     engine = engines.make({"bare": [], "full": [engines.basic_kernels()]}, fallback="warn")
     with using(engine):
         tp.set_backend("bare")

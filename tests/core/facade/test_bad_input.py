@@ -144,7 +144,7 @@ NOT_ASARRAY = [(op, at) for op, at in SLOTS if op != "asarray"]
 
 
 @pytest.mark.parametrize(("op", "at"), NOT_ASARRAY)
-def test_none(op, at):
+def test_none_for_a_tensor_is_refused_by_name(op, at):
     tensors, rest = CALLS[op]
     given = [None if position == at else tensor for position, tensor in enumerate(tensors)]
     with pytest.raises(TensorplugError) as caught:

@@ -61,7 +61,7 @@ GENERAL = [  # kernel, dtype, call, how, owner, steps; for each policy if they d
 
 @pytest.mark.usefixtures("fallback")
 @pytest.mark.parametrize(("kernel", "dtype", "call", "how", "owner", "steps"), GENERAL)
-def test_in_general(kernel, dtype, call, how, owner, steps):
+def test_a_kernel_is_explained_without_a_call(kernel, dtype, call, how, owner, steps):
     assert tp.explain(kernel, dtype=dtype) == Explanation(
         kernel, call, "home", how, owner, steps, vmap="elementwise", facts={"elementwise": "yes"}
     )

@@ -153,7 +153,7 @@ def test_unknown_names_of_submodules(name):
         ("kitten", "sitting", 3),
     ],
 )
-def test_slips(a, b, slips):
+def test_slips_of_the_keyboard_are_counted(a, b, slips):
     assert misspellings.slips(a, b) == misspellings.slips(b, a) == slips
 
 

@@ -117,7 +117,7 @@ def test_causes_are_shortened_too(shown):
     ("value", "whole"), [("short", False), ("full", True), (" full ", True), ("ful", True)]
 )
 @pytest.mark.usefixtures("on_the_cpu")
-def test_the_variable(shown, monkeypatch, value, whole):
+def test_the_environment_variable_shows_whole_tracebacks(shown, monkeypatch, value, whole):
     error = raised(FAILING[0][0])
     monkeypatch.setenv("TENSORPLUG_TRACEBACK", value)
     sys.excepthook(type(error), error, error.__traceback__)
@@ -161,7 +161,7 @@ def test_an_exception_that_has_nothing_to_do_with_us(shown):
 
 
 @pytest.mark.usefixtures("on_the_cpu")
-def test_ipython(monkeypatch):
+def test_tracebacks_are_short_in_ipython(monkeypatch):
     given = []
 
     class Formatter:

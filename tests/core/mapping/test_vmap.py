@@ -84,11 +84,11 @@ AXES: list[tuple[str, Any, tuple[Any, ...], dict[str, Any], Any]] = [
 @pytest.mark.parametrize(
     ("f", "args", "options", "expected"), [row[1:] for row in AXES], ids=[row[0] for row in AXES]
 )
-def test_axes(f: Any, args: Any, options: dict[str, Any], expected: Any) -> None:
+def test_vmap_maps_over_axes(f: Any, args: Any, options: dict[str, Any], expected: Any) -> None:
     same(tp.vmap(f, **options)(*map(tensor, args)), np.asarray(expected))
 
 
-def test_trees() -> None:
+def test_vmap_maps_trees() -> None:
     def apply(layer: Layer, x: dict[str, Any], *, scale: Any) -> dict[str, Any]:
         y = x["a"] @ layer.weight + layer.bias
         return {"y": y * scale, "shape": (tp.sum(y), None)}
@@ -119,7 +119,7 @@ def test_constants_stay_tensors_without_the_examples() -> None:
 
 
 @pytest.mark.parametrize("spec", ["f", "vf", "ff"])
-def test_nesting(spec: str) -> None:
+def test_vmap_nests(spec: str) -> None:
     """Tables of products: the outer vmap over either argument, and the inner one."""
     outer = (0, None) if spec[0] == "f" else (None, 0)
     inner = (None, 0) if spec[0] == "f" else (0, None)
@@ -168,7 +168,7 @@ def test_assignments_to_constants() -> None:
     same(tp.grad(g)(tensor(W[:, 0])), A.sum(0) * [0, 1, 1])
 
 
-def test_variables() -> None:
+def test_vmap_reads_and_assigns_variables() -> None:
     v = tp.Variable(tensor(W))
     same(tp.vmap(lambda x: x @ v)(tensor(A)), A @ W)
     found = tp.variable_grads(lambda: tp.sum(tp.vmap(lambda x: x @ v)(tensor(A))), [v])
@@ -194,7 +194,7 @@ def test_keys_of_the_examples() -> None:
     same(found, np.stack([tp.random.normal(k, (2,)).numpy() for k in keys]))
 
 
-def test_scopes() -> None:
+def test_vmap_inside_tidy() -> None:
     def f(x: Any) -> Any:
         with tp.tidy():
             return tp.keep(x * 2.0 + 1.0)
@@ -251,7 +251,9 @@ ERRORS: list[tuple[Any, dict[str, Any], tuple[Any, ...], type[Exception], str]] 
 
 
 @pytest.mark.parametrize(("f", "options", "args", "kind", "message"), ERRORS)
-def test_errors(f: Any, options: Any, args: Any, kind: type[Exception], message: str) -> None:
+def test_vmap_refuses_calls(
+    f: Any, options: Any, args: Any, kind: type[Exception], message: str
+) -> None:
     with pytest.raises(kind, match=message):
         tp.vmap(f, **options)(*map(tensor, args))
 

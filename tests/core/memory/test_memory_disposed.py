@@ -103,7 +103,7 @@ ROWS = [
 
 @pytest.mark.usefixtures("on_the_cpu")
 @pytest.mark.parametrize(("shape", "dtype", "use"), ROWS)
-def test_every_use(shape, dtype, use):
+def test_every_use_of_a_disposed_tensor_is_refused(shape, dtype, use):
     x = gone(shape, dtype)
     with pytest.raises(DisposedError, match=re.escape(f"({x.type}) was disposed")) as caught:
         use(x)

@@ -75,7 +75,7 @@ def test_the_first_one_raises(function, inputs, happened):
     function(x)  # without debug mode it is a value as any other
 
 
-def test_the_message():
+def test_a_nan_is_reported_with_call_and_line():
     def loss(x):
         y = tp.concat([x, x])
         return tp.sum(tp.log(y), axis=0)
@@ -86,7 +86,7 @@ def test_the_message():
         "Log made 2 infinities of 6, the first at [1]: -inf\n"
         f"  Log(x=float32[6]) -> float32[6], {CPU}\n"
         "  x is from 0 to 2, all finite\n"
-        f"called at {CallSite(__file__, line, '')} in test_the_message.<locals>.loss\n"
+        f"called at {CallSite(__file__, line, '')} in {loss.__qualname__}\n"
         "    return tp.sum(tp.log(y), axis=0)"
     )
 

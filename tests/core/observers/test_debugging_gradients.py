@@ -41,7 +41,7 @@ def zeros():
     return tp.asarray([1.0, 0.0])
 
 
-def test_the_message():
+def test_an_infinite_gradient_is_reported_with_both_lines():
     def train():
         return tp.grad(total(root))(zeros())  # asked for
 
@@ -52,7 +52,7 @@ def test_the_message():
         f"{tp.__version__} on cpu\n"
         "  a is 0.5, all finite\n"
         "  b is from 0 to 0.707107, all finite\n"
-        f"called at {CallSite(__file__, here, '')} in test_the_message.<locals>.train\n"
+        f"called at {CallSite(__file__, here, '')} in {train.__qualname__}\n"
         "    return tp.grad(total(root))(zeros())  # asked for\n"
         "in the gradient of 'Sqrt' with respect to 'x'\n"
         f"recorded at {CallSite(__file__, there, '')} in root\n"

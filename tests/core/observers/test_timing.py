@@ -68,7 +68,7 @@ def test_arguments_are_handed_on_and_errors_come_through(clock):
     assert current_context() is before
 
 
-def test_as_text():
+def test_a_timing_as_text():
     assert str(Timing(1.25, 1.0, 3)) == "1.250 ms, 1.000 ms in kernels (median of 3)"
     text = "1.250 ms, 1.000 ms in kernels, 0.500 ms on the device (median of 3)"
     assert str(Timing(1.25, 1.0, 3, 0.5)) == text

@@ -148,7 +148,7 @@ def np_sin(x):
     return np.sin(x)
 
 
-def test_names(engine):
+def test_removal_takes_installed_backends_only(engine):
     with pytest.raises(BackendNotInstalledError):
         tp.remove_backend("nothing")
     with pytest.raises(ArgumentError):

@@ -51,7 +51,7 @@ def test_an_op_of_ones_own():
         f(x)
 
 
-def test_removal():
+def test_unregistered_kernels_and_gradients_are_missing():
     x = tp.asarray([1.0])
     tp.unregister_kernel("Neg", "memory")
     with pytest.raises(KernelNotFoundError, match="native: not registered"):

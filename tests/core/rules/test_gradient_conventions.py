@@ -234,7 +234,7 @@ COMPOSED = {  # function, x, gradient of its sum
 
 
 @pytest.mark.parametrize("name", sorted(COMPOSED))
-def test_composites(name: str) -> None:
+def test_kinks_of_composed_functions(name: str) -> None:
     f, x, expected = COMPOSED[name]
     same(tp.grad(lambda x: tp.sum(f(x)))(double(x)), expected)
 

@@ -34,15 +34,10 @@ def double(values: Any) -> tp.Tensor:
 
 
 ONE_INPUT = [  # kernel, attributes, x, gradient of the sum of the result
-    ("Abs", {}, [-2.0, -0.0, 0.0, 3.0], [-1, 0, 0, 1]),
     ("Abs", {}, [NAN, INF, -INF], [NAN, 1, -1]),
-    ("Relu", {}, [-1.0, -0.0, 0.0, 2.0], [0, 0, 0, 1]),
     ("Relu", {}, [INF, -INF], [1, 0]),
     ("Sqrt", {}, [0.0, 4.0], [INF, 0.25]),
     ("Log", {}, [0.0, 2.0], [INF, 0.5]),
-    ("Max", {}, [3.0, 1.0, 3.0, 3.0], [1 / 3, 0, 1 / 3, 1 / 3]),
-    ("Min", {}, [1.0, 3.0, 1.0], [0.5, 0, 0.5]),
-    ("Max", {"reduction_indices": 1}, [[2.0, 2.0], [0.0, 1.0]], [[0.5, 0.5], [0, 1]]),
     ("Min", {"axis": 0}, [[2.0, 2.0], [2.0, 1.0]], [[0.5, 0], [0.5, 1]]),
     ("Max", {}, [-INF, -INF], [0.5, 0.5]),
     ("Max", {}, [INF, 0.0], [1, 0]),
@@ -91,8 +86,6 @@ ONE_INPUT = [  # kernel, attributes, x, gradient of the sum of the result
 
 
 EDGES = [  # where a slope changes, is infinite, or the formula of the rule divides 0 by 0
-    ("Relu6", {}, [0.0, 6.0, -1.0, 7.0], [0, 1, 0, 0]),
-    ("LeakyRelu", {"alpha": 0.25}, [0.0, -0.0, 1.0], [0.25, 0.25, 1]),
     ("Elu", {}, [0.0, -0.0, INF, -INF], [1, 1, 1, 0]),
     ("Selu", {}, [0.0, 1.0], [1.7580993408473766, 1.0507009873554805]),
     ("Rsqrt", {}, [0.0, 4.0], [-INF, -0.0625]),
@@ -138,7 +131,9 @@ EDGES = [  # where a slope changes, is infinite, or the formula of the rule divi
 
 
 @pytest.mark.parametrize(("name", "attributes", "x", "expected"), [*ONE_INPUT, *EDGES])
-def test_one_input(name: str, attributes: dict[str, Any], x: Any, expected: Any) -> None:
+def test_kinks_of_kernels_of_one_input(
+    name: str, attributes: dict[str, Any], x: Any, expected: Any
+) -> None:
     f = kernel(name, {"pad": "valid", **attributes} if name == "MaxPool" else attributes)
 
     def total(x: tp.Tensor) -> tp.Tensor:
@@ -149,8 +144,6 @@ def test_one_input(name: str, attributes: dict[str, Any], x: Any, expected: Any)
 
 
 TWO_INPUTS = [  # kernel, a, b, gradients of the sum of the result
-    ("Maximum", [1.0, 2.0, 3.0], [1.0, 3.0, 2.0], [0.5, 0, 1], [0.5, 1, 0]),
-    ("Minimum", [1.0, 2.0, 3.0], [1.0, 3.0, 2.0], [0.5, 1, 0], [0.5, 0, 1]),
     ("Maximum", [0.0, -0.0], [-0.0, 0.0], [0.5, 0.5], [0.5, 0.5]),
     ("Maximum", [INF, -INF], [INF, -INF], [0.5, 0.5], [0.5, 0.5]),
     ("Maximum", [2.0, 2.0], 2.0, [0.5, 0.5], 1.0),
@@ -164,15 +157,13 @@ TWO_INPUTS = [  # kernel, a, b, gradients of the sum of the result
     ("SquaredDifference", [1.0, 2.0], [1.0, 5.0], [0, -6], [0, 6]),
     ("Atan2", [0.0, -0.0, 0.0, 2.0], [0.0, 0.0, -2.0, 0.0], [0, 0, -0.5, 0], [0, 0, 0, -0.5]),
     ("Hypot", [0.0, 0.0, 3.0], [0.0, -2.0, 4.0], [0, 0, 0.6], [0, -1, 0.8]),
-    ("LogAddExp", [INF, -INF, 1.0], [INF, -INF, 1.0], [0.5, 0.5, 0.5], [0.5, 0.5, 0.5]),
-    ("DivNoNan", [1.0, 0.0, 1.0], [0.0, 0.0, 2.0], [0, 0, 0.5], [0, 0, -0.25]),
     ("Prelu", [0.0, -2.0, 2.0], [0.5, 0.5, 0.5], [0.5, 0.5, 1], [0, -2, 0]),
     ("CopySign", [0.0, 0.0, -0.0], [1.0, -0.0, -1.0], [1, -1, 1], [0, 0, 0]),
 ]
 
 
 @pytest.mark.parametrize(("name", "a", "b", "wrt_a", "wrt_b"), TWO_INPUTS)
-def test_two_inputs(name: str, a: Any, b: Any, wrt_a: Any, wrt_b: Any) -> None:
+def test_kinks_of_kernels_of_two_inputs(name: str, a: Any, b: Any, wrt_a: Any, wrt_b: Any) -> None:
     f = kernel(name)
     both = tp.grad(lambda a, b: tp.sum(f(a, b)), (0, 1), unconnected="zeros")
     gradients = both(double(a), double(b))
@@ -206,7 +197,7 @@ SECOND_ORDER = [  # function, x, gradient of the sum of its gradient
     [row[1:] for row in SECOND_ORDER],
     ids=[row[0] for row in SECOND_ORDER],
 )
-def test_second_order(f: Any, x: Any, expected: Any) -> None:
+def test_second_derivatives_at_kinks(f: Any, x: Any, expected: Any) -> None:
     first = tp.grad(lambda x: tp.sum(f(x)))
     # Where the first gradient is constant, as relu's, nothing leads back from it to x.
     second = tp.grad(lambda x: tp.sum(first(x)), unconnected="zeros")
