@@ -70,6 +70,15 @@ def test_a_disabled_extension_says_so(monkeypatch):
         parts.find("train")
 
 
+def test_a_generator_says_what_to_install_for_a_draw(monkeypatch):
+    monkeypatch.setattr(metadata, "candidates", lambda: ())
+    monkeypatch.delattr(tp.random.Generator, "laplace", raising=False)  # of an earlier use
+    with pytest.raises(
+        AttributeError, match=r"random\.laplace is in .* tensorplug-science, which"
+    ):
+        tp.random.Generator(0).laplace()
+
+
 def test_a_misspelt_name_of_an_extension_has_a_hint():
     with pytest.raises(AttributeError, match=r"'tensorplug.train' has .* did you mean .*\.adamw"):
         tp.train.adamm  # noqa: B018  # what is tried

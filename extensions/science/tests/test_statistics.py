@@ -171,7 +171,7 @@ BAD = [
     (lambda: tp.median(X, axis=3), ShapeError, "median: axis 3"),
     (lambda: tp.median([1j]), DTypeError, "median: x must hold real numbers, got complex64"),
     (lambda: tp.cov(1.0), ShapeError, "cov: x must have at least rank 1"),
-    (lambda: tp.cov(X, correction=None), ArgumentError, "cov: correction must be a number"),
+    (lambda: tp.cov(X, correction=None), ArgumentError, "cov: correction must be a real number"),
     (lambda: tp.corrcoef(1.0), ShapeError, "corrcoef: x must"),
 ]
 

@@ -6,7 +6,6 @@ from math import inf, nan
 from typing import TYPE_CHECKING, Any
 
 import tensorplug as tp
-from tensorplug.errors import ArgumentError
 from tensorplug.plugin import arguments, chained, kinds, shapes
 from tensorplug.plugin import dtypes as dt
 
@@ -95,20 +94,11 @@ def _root(variance: Tensor) -> Tensor:
     return tp.where(still, variance * 0, tp.sqrt(tp.where(still, 1, variance)))
 
 
-def _read_correction(correction: Any, caller: str) -> float:
-    number = dt.as_number(correction)
-    if isinstance(number, bool) or not isinstance(number, int | float):
-        raise ArgumentError(
-            f"{caller}: correction must be a number, got {arguments.quoted(correction)}"
-        )
-    return number
-
-
 def _compute_variance(
     x: Tensor, axis: Any, correction: float, caller: str, *, keepdims: bool
 ) -> Tensor:
     """Return the variance; a narrow float is widened, so that squares do not overflow."""
-    correction = _read_correction(correction, caller)
+    correction = arguments.real(dt.as_number(correction), f"{caller}: correction")
     axes = shapes.normalize_axes(axis, x.ndim, f"{caller}: axis")
     wide = kinds.widen_half(x)
     away = wide - tp.mean(wide, axis=axes, keepdims=True)

@@ -6,7 +6,7 @@ from math import nan
 from typing import TYPE_CHECKING, Any
 
 import tensorplug as tp
-from tensorplug.errors import ArgumentError, ShapeError
+from tensorplug.errors import ShapeError
 from tensorplug.plugin import arguments, kinds
 from tensorplug.plugin import dtypes as dt
 
@@ -79,23 +79,8 @@ def _read_rows(x: Any, caller: str) -> Tensor:
     return tensor
 
 
-def read_correction(correction: Any, caller: str) -> float:
-    """Return ``correction`` as a Python number.
-
-    Raises:
-        ArgumentError: it is anything else.
-
-    """
-    number = dt.as_number(correction)
-    if isinstance(number, bool) or not isinstance(number, int | float):
-        raise ArgumentError(
-            f"{caller}: correction must be a number, got {arguments.quoted(correction)}"
-        )
-    return number
-
-
 def _compute_covariances(x: Tensor, correction: float, caller: str) -> Tensor:
-    correction = read_correction(correction, caller)
+    correction = arguments.real(dt.as_number(correction), f"{caller}: correction")
     rows = x if x.ndim > 1 else tp.reshape(x, (1, *x.shape))
     away = rows - tp.mean(rows, axis=-1, keepdims=True)
     count = rows.shape[-1] - correction

@@ -6,9 +6,8 @@ from math import inf, nan
 from typing import TYPE_CHECKING, Any
 
 import tensorplug as tp
-from tensorplug.plugin import chained, default_integers, kinds, shapes
+from tensorplug.plugin import arguments, chained, default_integers, kinds, shapes
 from tensorplug.plugin import dtypes as dt
-from tensorplug_science.covariance import read_correction
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -180,7 +179,7 @@ def _compute_variance(
     x: Tensor, axis: Any, correction: float, caller: str, *, keepdims: bool
 ) -> Tensor:
     """Return the variance; a narrow float is widened, so that squares do not overflow."""
-    correction = read_correction(correction, caller)
+    correction = arguments.real(dt.as_number(correction), f"{caller}: correction")
     axes = shapes.normalize_axes(axis, x.ndim, f"{caller}: axis")
     wide = kinds.widen_half(x)
     missing = tp.isnan(wide)
