@@ -27,6 +27,7 @@ FOLDERS: Final = {
 EXTENSIONS: Final = {"train": "tensorplug_train"} | {
     f"{part}{name}": f"tensorplug_science.{module}:{name}"
     for part, module, names in (
+        ("", "convolution", "convolve"),
         ("", "covariance", "corrcoef cov"),
         ("", "histograms", "histogram"),
         ("", "integration", "trapezoid"),
