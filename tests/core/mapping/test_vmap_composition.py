@@ -94,18 +94,6 @@ COMPOSITIONS: list[tuple[str, Any, tuple[Any, ...], Any]] = [
     ("vmap of grad of grad", tp.vmap(tp.grad(over_rows(tp.grad(lambda x: x**3)))), (X,), 6 * X),
     ("vmap of vmap", tp.vmap(tp.vmap(lambda x: x**2)), (X,), X**2),
     (
-        "jvp of vmap",
-        lambda x, t: tp.jvp(tp.vmap(cubes), (x,), (t,))[1],
-        (X, ONES),
-        (3 * X**2).sum(1),
-    ),
-    (
-        "vmap of jvp",
-        tp.vmap(lambda x, t: tp.jvp(cubes, (x,), (t,))[1]),
-        (X, ONES),
-        (3 * X**2).sum(1),
-    ),
-    (
         "vmap of jacobian",
         tp.vmap(tp.jacobian(lambda x: x**3)),
         (X,),

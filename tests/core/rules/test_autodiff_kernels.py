@@ -10,6 +10,7 @@ from tests.core.support.tensors import same, tensor, total
 
 import tensorplug as tp
 from tensorplug import KernelSpec, TensorType
+from tensorplug.dispatch.context import current_context
 from tensorplug.errors import GradientNotFoundError, NotConnectedError
 
 X = np.array([2.0, 3.0, 5.0], np.float32)
@@ -201,3 +202,24 @@ def test_a_graph_may_be_deep(own_engine: None) -> None:
     same(tp.grad(f)(tensor(2.0)), 1)
     y, vjp = tp.vjp(f, tensor(2.0))
     del y, vjp  # node after node, and no recursion
+
+
+# Rules that raise -------------------------------------------------------------------------
+
+
+def test_an_exception_in_a_rule_says_which_and_leaves_nothing_behind(own_engine: None) -> None:
+    class RuleError(Exception):
+        pass
+
+    def failing(dy: tp.Tensor) -> tp.Tensor:
+        raise RuleError("no gradient today")
+
+    x = tensor(X)
+    with (
+        tp.register_gradient("Exp", "x", failing, override=True),
+        pytest.raises(RuleError, match="no gradient today") as caught,
+    ):
+        tp.grad(total(lambda x: tp.exp(x * 2.0)))(x)
+    assert "in the gradient of 'Exp' with respect to 'x'" in caught.value.__notes__
+    assert current_context().recording is None
+    same(tp.grad(total(tp.exp))(x), np.exp(X))

@@ -212,3 +212,17 @@ def test_pow_has_one_mixed_second_derivative_at_power_0() -> None:
 
     same(wrt(0, 1), 0.25)
     same(wrt(1, 0), 0.25)
+
+
+def test_a_small_number_has_a_slope_of_its_logarithm() -> None:
+    x = double([3e-309])  # 1 / x is infinite, 1 / (x ln 10) is not
+    slope = tp.grad(lambda x: tp.sum(tp.log10(x)))(x).numpy()
+    np.testing.assert_allclose(slope, [1 / np.log(10) * 1e300 / 3e-9], rtol=1e-14)
+
+
+@pytest.mark.parametrize("power", [0.0, 1.0, 2.0])
+def test_the_third_derivatives_of_powers_near_0_are_0(power: float) -> None:
+    f: Any = lambda x: x**power  # noqa: E731  # replaced by its derivatives
+    for _ in range(3):
+        f = tp.grad(lambda x, f=f: tp.sum(f(x)), unconnected="zeros")
+    same(f(double([1e-160, -1e-200, 0.0])), [0, 0, 0])
