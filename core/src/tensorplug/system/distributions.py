@@ -35,6 +35,7 @@ EXTENSIONS: Final = {"train": "tensorplug_train"} | {
         ("", "missing_values", "nan_to_num nanmax nanmean nanmin nanprod nanstd nansum nanvar"),
         ("", "polynomials", "polyfit polyval"),
         ("", "quantiles", "median nanmedian nanpercentile nanquantile percentile quantile"),
+        ("linalg.", "matrix_exponential", "expm"),
         ("random.", "random.counts", "binomial poisson"),
         ("random.", "random.simplex", "beta dirichlet laplace multivariate_normal"),
         ("special.", "special.bessel_functions", "i0 i0e i1 i1e j0 j1"),

@@ -5,14 +5,15 @@ from __future__ import annotations
 import mpmath
 import numpy as np
 import pytest
-from tests.core.support.samples import real
 
 import tensorplug as tp
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
 
-pytestmark = pytest.mark.usefixtures("on_the_cpu")
-
 expm = tp.linalg.expm
+
+
+def real(*shape, salt=0):
+    return np.random.default_rng([salt, len(shape), *shape]).uniform(-2, 2, shape)
 
 
 def series(x):
