@@ -25,12 +25,6 @@ def test_one_image_and_channels_first() -> None:
     np.testing.assert_array_equal(first.numpy(), expected.transpose(0, 3, 1, 2))
 
 
-def test_a_flat_filter_is_max_pooling() -> None:
-    flat = np.zeros((2, 3, 2), "f4")
-    found = tp.nn.dilation2d(X, flat, 2, "same")
-    np.testing.assert_array_equal(found.numpy(), tp.nn.max_pool(X, (2, 3), 2, "same").numpy())
-
-
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [

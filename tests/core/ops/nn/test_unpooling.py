@@ -7,7 +7,6 @@ import pytest
 
 import tensorplug as tp
 from tensorplug.errors import ArgumentError, DTypeError, OutOfRangeError, ShapeError
-from tensorplug.testing import check_grads
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
@@ -42,28 +41,6 @@ def test_values(size, strides, include_batch, dtype):
     for found in (back(y, at), tp.compile(back)(y, at)):
         assert (found.shape, found.dtype.name) == (SHAPE, dtype)
         np.testing.assert_array_equal(found.numpy(), right)
-
-
-def test_what_has_no_place_is_dropped_and_the_last_of_equals_stays():
-    x = np.arange(1.0, 5).reshape(1, 2, 2, 1)
-    found = tp.nn.max_unpool(x, np.array([-1, 2, 2, -7]).reshape(x.shape), (1, 3, 1, 1))
-    assert found.numpy().reshape(-1).tolist() == [0, 0, 3]
-    empty = tp.nn.max_unpool(np.ones((0, 1, 1, 2)), np.ones((0, 1, 1, 2), int), (0, 2, 2, 2))
-    assert empty.shape == (0, 2, 2, 2)
-
-
-def test_derivatives():
-    at = np.array([[0, 3], [3, 5]]).reshape(2, 1, 2, 1)
-    x = RNG.normal(size=at.shape)
-    check_grads(lambda x: tp.nn.max_unpool(x, at, (2, 3, 2, 1)) ** 3, [x], order=2)
-    check_grads(lambda x: tp.nn.max_unpool(x, at * 0, (2, 3, 2, 1)) ** 3, [x], order=2)
-    there = RNG.normal(size=SHAPE)
-
-    def and_back(x):
-        y, at = tp.nn.max_pool_with_argmax(x, 2, 2)
-        return tp.nn.max_unpool(y, at, SHAPE) ** 2
-
-    check_grads(and_back, [there], order=2, directions=1)
 
 
 X, AT = np.ones((2, 1, 1, 3)), np.zeros((2, 1, 1, 3), np.int32)
