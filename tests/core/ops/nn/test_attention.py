@@ -6,14 +6,12 @@ The kernels and decompositions are tested by the conformance suite's cases.
 from __future__ import annotations
 
 import math
-from functools import partial
 
 import numpy as np
 import pytest
 
 import tensorplug as tp
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
-from tensorplug.testing import check_grads
 
 attend = tp.nn.scaled_dot_product_attention
 rng = np.random.default_rng(31)
@@ -79,11 +77,6 @@ def test_heads_in_groups(name, dtype):
     np.testing.assert_allclose(y.numpy(), expected, rtol=tolerance, atol=tolerance)
 
 
-def test_gradients_of_heads_in_groups():
-    inputs = [rng.normal(size=shape) for shape in ((4, 2, 2), (2, 3, 2), (2, 3, 2), (4, 2, 3))]
-    check_grads(partial(attend, grouped_query=True), inputs, order=2, directions=1, rtol=1e-5)
-
-
 def test_dropout():
     key = tp.random.key(3)
     q, k = rng.normal(size=(2, 50, 4)), rng.normal(size=(2, 80, 4))
@@ -97,42 +90,6 @@ def test_dropout():
     again = attend(q, k, v, is_causal=True, dropout=0.25, dropout_key=key).numpy()
     np.testing.assert_array_equal(kept, again)
     np.testing.assert_array_equal(whole, attend(q, k, v, is_causal=True, dropout_key=key).numpy())
-
-
-@pytest.mark.parametrize("mask", [None, "bool", "bias"])
-def test_gradients_with_dropout(mask):
-    q, k, v = (rng.normal(size=(2, 3, 2)) for _ in "qkv")
-    more = {None: None, "bool": np.array([[True] * 3, [False] * 3, [True, False, True]])}
-    given = more.get(mask, rng.normal(size=(3, 3)))
-    f = partial(attend, mask=given, dropout=0.3, dropout_key=tp.random.key(5))
-    check_grads(f, [q, k, v], order=2, directions=1, rtol=1e-5)
-
-
-@pytest.mark.parametrize("options", [{}, {"grouped_query": True}, {"dropout": 0.5}])
-def test_compiled(options):
-    if "dropout" in options:
-        options = {**options, "dropout_key": tp.random.key(1)}
-    inputs = [tp.asarray(rng.normal(size=(2, 4, 3)), dtype=tp.float32) for _ in "qkv"]
-    f = partial(attend, **options)
-    eager, compiled = f(*inputs), tp.compile(f)(*inputs)
-    assert (compiled.shape, compiled.dtype) == (eager.shape, eager.dtype)
-    np.testing.assert_allclose(compiled.numpy(), eager.numpy(), rtol=1e-5, atol=1e-6)
-
-
-def test_integers_become_floats_and_dtypes_are_promoted():
-    ones = np.ones((2, 2), np.int32)
-    for dropped in ({}, {"dropout": 0.5, "dropout_key": tp.random.key(1)}):
-        assert attend(ones, ones, ones, **dropped).dtype is tp.float32
-        half = ones.astype("float16")
-        assert attend(half, half, half, **dropped).dtype is tp.float16
-        wide = attend(ones.astype("float32"), ones, ones, np.zeros((2, 2)), **dropped)
-        assert wide.dtype is tp.float64
-
-
-def test_no_keys():
-    for dropped in ({}, {"dropout": 0.5, "dropout_key": tp.random.key(1)}):
-        y = attend(np.ones((3, 2)), np.ones((0, 2)), np.ones((0, 4)), **dropped)
-        assert y.tolist() == [[0.0] * 4] * 3
 
 
 ONES = np.ones((3, 2), np.float32)

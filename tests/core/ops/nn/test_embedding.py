@@ -7,7 +7,6 @@ import pytest
 
 import tensorplug as tp
 from tensorplug.errors import ArgumentError, DTypeError, OutOfRangeError, ShapeError
-from tensorplug.testing import check_grads
 
 RNG = np.random.default_rng(7)
 TABLE = RNG.normal(size=(5, 3))
@@ -45,16 +44,6 @@ def test_values_and_gradients(name, padding, dtype):
         for got, right in zip(found, (expected, slope), strict=True):
             assert (got.shape, got.dtype.name) == (right.shape, dtype)
             np.testing.assert_array_equal(got.numpy(), right)
-
-
-def test_second_derivatives():
-    check_grads(lambda t: tp.nn.embedding(t, [0, 2, 2], padding_index=1) ** 3, [TABLE], order=2)
-
-
-def test_indices_too_small_for_the_number_of_the_row():
-    table = np.ones((1000, 2))
-    found = tp.nn.embedding(table, np.array([5, -1], np.int8), padding_index=999)
-    assert found.tolist() == [[1, 1], [0, 0]]
 
 
 @pytest.mark.parametrize(

@@ -27,26 +27,6 @@ def same(actual: tp.Tensor, expected: np.ndarray) -> None:
     np.testing.assert_allclose(found, expected, rtol=2e-5, atol=2e-6)
 
 
-def test_public_functions_equal_their_parts() -> None:
-    options = {"activation": "prelu", "prelu_activation_weights": SLOPES}
-    total = tp.nn.conv2d(X, FILTER, 2, 1, dilations=(1, 2)).numpy() + BIAS
-    expected = np.where(total > 0, total, total * SLOPES)
-    moves = {"pad": 1, "dilations": (1, 2), "bias": BIAS, **options}
-    same(tp.nn.fused_conv2d(X, FILTER, 2, **moves), expected)
-    same(tp.nn.fused_conv2d(X[1], FILTER, 2, **moves), expected[1])
-    first = X.transpose(0, 3, 1, 2)
-    found = tp.nn.fused_conv2d(first, FILTER, 2, data_format="NCHW", **moves)
-    same(found, expected.transpose(0, 3, 1, 2))
-    total = tp.nn.depthwise_conv2d(X, FILTER).numpy() + MANY
-    found = tp.nn.fused_depthwise_conv2d(X[0], FILTER, bias=MANY, activation="relu")
-    same(found, np.maximum(total, 0)[0])
-    for fused in (tp.nn.fused_conv2d, tp.nn.fused_depthwise_conv2d):
-        assert tp.max(fused(9 * X, FILTER, activation="relu6")).item() == 6
-    a, b = X[0, 0].T, FILTER[0, 0].T
-    found = tp.nn.fused_matmul(a, b, transpose_a=True, transpose_b=True, bias=BIAS)
-    same(found, a.T @ b.T + BIAS)
-
-
 def test_kernels_as_tensorflow_js_calls_them() -> None:
     x, taps, bias = tp.asarray(X), tp.asarray(FILTER), tp.asarray(BIAS)
     attributes = {

@@ -22,11 +22,6 @@ def test_arguments_in_their_order():
     assert y.tolist() == [[3, 8]]
 
 
-def test_layer_norm_of_whole_numbers_that_are_all_equal():
-    y = tp.nn.layer_norm([[3, 3, 3]], offset=[1.0, 2.0, 3.0])
-    assert y.numpy().tolist() == [[1, 2, 3]]
-
-
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
