@@ -11,7 +11,6 @@ import pytest
 
 import tensorplug as tp
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
-from tensorplug.testing import check_grads
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
@@ -120,36 +119,6 @@ def test_places(what, method, padding, align_corners):
         near(found, wanted.astype(np.float32), "float32")
 
 
-def test_the_identity():
-    x = np.random.default_rng(2).uniform(-1, 1, (2, 3, 4, 2))
-    rows, columns = (np.arange(n) * 2 / n + 1 / n - 1 for n in (3, 4))
-    grid = np.stack(np.meshgrid(columns, rows), axis=-1)
-    for method, padding in product(METHODS, PADDINGS):
-        found = tp.image.grid_sample(x, np.stack([grid, grid]), method, padding)
-        near(found, x, "float64")
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_dtypes(method):
-    x = (np.arange(24) % 7).reshape(1, 3, 4, 2)
-    grid = np.random.default_rng(3).uniform(-1, 1, (1, 5, 2))
-    for dtype in ("bool", "uint8", "int32", "float16", "float32", "complex64"):
-        given = x.astype(dtype)
-        found = tp.image.grid_sample(given, grid, method)
-        keeps = method == "nearest" or dtype in ("float16", "float32", "complex64")
-        assert found.dtype.name == (dtype if keeps else "float32")
-        wanted = reference(given.real.astype(float), grid, method, "zeros", align_corners=False)
-        tolerance = 2e-3 if dtype == "float16" else 1e-5
-        np.testing.assert_allclose(found.numpy().real, wanted, rtol=tolerance, atol=1e-5)
-    whole = np.array([[[0, 1], [-1, 0]]])
-    found = tp.image.grid_sample(x, whole, method, "border", align_corners=True)
-    wanted = reference(x.astype(float), whole, method, "border", align_corners=True)
-    np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-6)
-    half = tp.image.grid_sample(x.astype(np.float32), grid.astype(np.float16), method)
-    wanted = reference(x, grid.astype(np.float16), method, "zeros", align_corners=False)
-    np.testing.assert_allclose(half.numpy(), wanted, rtol=1e-5, atol=1e-5)
-
-
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(
     ("place", "padding", "wanted"),
@@ -171,47 +140,6 @@ def test_places_that_are_not_finite(method, place, padding, wanted):
     np.testing.assert_array_equal(found.numpy(), [[[wanted]]])
     whole = tp.image.grid_sample(x.astype(np.int32), [[[place]]], "nearest", padding)
     assert whole.shape == (1, 1, 1)
-
-
-def test_nothing():
-    x = np.zeros((2, 3, 4, 1), np.float32)
-    assert tp.image.grid_sample(x, np.zeros((2, 0, 5, 2))).shape == (2, 0, 5, 1)
-    assert tp.image.grid_sample(x[:0], np.zeros((0, 6, 2))).shape == (0, 6, 1)
-    assert tp.image.grid_sample(x[..., :0], np.zeros((2, 6, 2)), "cubic").shape == (2, 6, 0)
-    assert tp.image.grid_sample(x[:, :0], np.zeros((2, 0, 2)), "nearest").shape == (2, 0, 1)
-
-
-@pytest.mark.parametrize("align_corners", [False, True])
-@pytest.mark.parametrize("padding", PADDINGS)
-@pytest.mark.parametrize("method", METHODS)
-def test_gradients(method, padding, align_corners):
-    rng = np.random.default_rng(6)
-    for sizes, places in (((3, 4), (3, 3)), ((5,), (4,))):
-        x = rng.uniform(-1, 1, (2, *sizes, 2))
-        grid = rng.uniform(-1.7, 1.7, (2, *places, len(sizes)))
-        check_grads(
-            lambda x, g: (
-                tp.image.grid_sample(x, g, method, padding, align_corners=align_corners) ** 2
-            ),
-            [x, grid],
-            order=2,
-        )
-
-
-def test_the_slope_at_a_centre_is_that_towards_the_next_element():
-    x = np.array([1.0, 2.0, 5.0]).reshape(1, 3, 1)
-    slopes = tp.grad(lambda g: tp.sum(tp.image.grid_sample(x, g, align_corners=True)))
-    assert slopes(tp.asarray([[[0.0]]])).tolist() == [[[3.0]]]
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_compiled(method):
-    rng = np.random.default_rng(7)
-    x, grid = rng.uniform(-1, 1, (2, 4, 3, 2)), rng.uniform(-1.5, 1.5, (2, 5, 2))
-    program = tp.compile(lambda x, g: tp.image.grid_sample(x, g, method, "reflection") + 1)
-    wanted = reference(x, grid, method, "reflection", align_corners=False) + 1
-    for _ in range(2):
-        near(program(tp.asarray(x), tp.asarray(grid)), wanted, "float64")
 
 
 X, GRID = np.ones((2, 3, 4, 1), np.float32), np.zeros((2, 5, 2), np.float32)

@@ -6,10 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.core.support.samples import real
 
 import tensorplug as tp
-from tensorplug.testing import check_grads
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
@@ -72,14 +70,3 @@ def test_random_parts():
     for size in ((0, 7), (5, 0)):
         assert tp.image.random_crop(key, images[:2, :0, :0], (0, 0)).shape == (2, 0, 0, 3)
         assert tp.image.random_crop(key, images[:2], size).shape == (2, *size, 3)
-
-
-def test_gradients_of_flips_and_parts():
-    x = real(2, 4, 3, 1)
-    for function in (
-        tp.image.flip_left_right,
-        tp.image.flip_up_down,
-        lambda x: tp.image.center_crop(x, (2, 2)),
-        lambda x: tp.image.random_crop(tp.random.key(1), x, (2, 2)),
-    ):
-        check_grads(lambda x, f=function: f(x) ** 2, [x], order=2)

@@ -1,4 +1,4 @@
-"""The public functions of tp.image against numbers of other libraries, and their errors."""
+"""Gray and two levels, and what the functions of tp.image refuse."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from tensorplug.errors import ArgumentError, DTypeError, ShapeError
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 RNG = np.random.default_rng(5)
-THIRD = 10 / 3
 
 
 def check(actual: Any, expected: Any, dtype: str = "float32", tolerance: float = 1e-6) -> None:
@@ -22,135 +21,9 @@ def check(actual: Any, expected: Any, dtype: str = "float32", tolerance: float =
     np.testing.assert_allclose(actual.numpy(), wanted, rtol=tolerance, atol=tolerance)
 
 
-# Resizing ----------------------------------------------------------------------------------
-
-SQUARE = np.float32([[[2], [2]], [[4], [4]]])  # two rows
-RESIZED = {  # function, image, arguments, result without channels: TensorFlow.js's own tests
-    "bilinear": (
-        tp.image.resize_bilinear,
-        SQUARE,
-        ((3, 3),),
-        [[2] * 3, [THIRD] * 3, [4] * 3],
-    ),
-    "bilinear, corners": (
-        tp.image.resize_bilinear,
-        SQUARE,
-        ((3, 3), True),
-        [[2] * 3, [3] * 3, [4] * 3],
-    ),
-    "bilinear, half pixels": (
-        tp.image.resize_bilinear,
-        np.float32([[[1], [2]], [[3], [4]]]),
-        ((4, 4), False, True),
-        [
-            [1, 1.25, 1.75, 2],
-            [1.5, 1.75, 2.25, 2.5],
-            [2.5, 2.75, 3.25, 3.5],
-            [3, 3.25, 3.75, 4],
-        ],
-    ),
-    "nearest": (
-        tp.image.resize_nearest_neighbor,
-        np.float32([[[1], [2]], [[3], [4]]]),
-        ((3, 3),),
-        [[1, 1, 2], [1, 1, 2], [3, 3, 4]],
-    ),
-    "nearest, corners": (
-        tp.image.resize_nearest_neighbor,
-        np.float32([[[1], [2]], [[3], [4]]]),
-        ((3, 3), True),
-        [[1, 2, 2], [3, 4, 4], [3, 4, 4]],
-    ),
-    "nearest, half pixels": (
-        tp.image.resize_nearest_neighbor,
-        np.float32([[[0], [1], [2], [3], [4]]]),
-        ((1, 3), False, True),
-        [[0, 2, 4]],
-    ),
-}
-
-
-@pytest.mark.parametrize("what", RESIZED)
-def test_resizing(what: str) -> None:
-    resize, image, arguments, expected = RESIZED[what]
-    check(resize(image, *arguments), np.asarray(expected)[..., None])
-    batch = resize(np.stack([image, -image]), *arguments)  # rank 4
-    check(batch, np.stack([expected, np.negative(expected)])[..., None])
-    assert getattr(tp.asarray(image), resize.__name__)(*arguments).shape == batch.shape[1:]
-
-
-def test_resizing_keeps_or_widens_the_dtype() -> None:
-    for dtype, bilinear in (("int32", "float32"), ("bool", "float32"), ("float64", "float64")):
-        image = np.ones((1, 2, 2, 1), dtype)
-        check(tp.image.resize_bilinear(image, (3, 1)), np.ones((1, 3, 1, 1)), bilinear)
-        check(tp.image.resize_nearest_neighbor(image, (3, 1)), np.ones((1, 3, 1, 1)), dtype)
-
-
-def test_an_infinite_pixel_stays_where_the_size_stays() -> None:
-    image = np.float32([[[1], [np.inf]], [[2], [3]]])
-    check(tp.image.resize_bilinear(image, (2, 2)), image)
-
-
-@pytest.mark.parametrize("half", [False, True])
-@pytest.mark.parametrize("size", [(3, 9), (8, 2), (5, 4)])
-@pytest.mark.parametrize("mode", ["bilinear", "nearest"])
-def test_resizing_and_its_gradient_as_in_pytorch(mode: str, size: Any, half: bool) -> None:
-    """PyTorch's grid of half pixels, and of corners; its plain nearest is ours."""
-    torch = pytest.importorskip("torch")
-    image = RNG.normal(size=(2, 5, 4, 3)).astype(np.float32)
-    weights = RNG.normal(size=(2, *size, 3)).astype(np.float32)
-    theirs = torch.tensor(image, requires_grad=True)
-    moved = theirs.permute(0, 3, 1, 2)
-    if mode == "bilinear":
-        grown = torch.nn.functional.interpolate(moved, size, mode=mode, align_corners=not half)
-        options = {"half_pixel_centers": half, "align_corners": not half}
-    else:
-        name = "nearest-exact" if half else "nearest"
-        grown = torch.nn.functional.interpolate(moved, size, mode=name)
-        options = {"half_pixel_centers": half}
-    resize = getattr(
-        tp.image, "resize_bilinear" if mode == "bilinear" else "resize_nearest_neighbor"
-    )
-    expected = grown.permute(0, 2, 3, 1)
-    (expected * torch.tensor(weights)).sum().backward()
-    check(resize(image, size, **options), expected.detach().numpy(), tolerance=1e-5)
-    gradient = tp.grad(lambda x: tp.sum(resize(x, size, **options) * weights))(tp.asarray(image))
-    check(gradient, theirs.grad.numpy(), tolerance=1e-5)
-
-
-# Crops -------------------------------------------------------------------------------------
-
-
-def test_crops() -> None:
-    image = np.float32([[[[1], [2]], [[3], [4]]]])
-    whole, corner = [0, 0, 1, 1], [0, 0, 0.5, 0.5]
-    crops = tp.image.crop_and_resize(image, [whole, corner], [0, 0], (2, 2))
-    check(crops[..., 0], [[[1, 2], [3, 4]], [[1, 1.5], [2, 2.5]]])
-    nearest = tp.image.crop_and_resize(image, [whole], [0], [3, 3], "nearest")
-    check(nearest[0, ..., 0], [[1, 2, 2], [3, 4, 4], [3, 4, 4]])
-    beyond = tp.image.crop_and_resize(image, [[-1, -1, 1, 1]], [0], (3, 3), "bilinear", 9)
-    check(beyond[0, ..., 0], [[9, 9, 9], [9, 1, 2], [9, 3, 4]])
-    whole_numbers = tp.image.crop_and_resize(image.astype("int32"), [whole], [0], (1, 1))
-    check(whole_numbers, [[[[2.5]]]])
-
-
-# Projections -------------------------------------------------------------------------
-
-
 def shifted(right: float, down: float) -> list[list[float]]:
     return [[1, 0, -right, 0, 1, -down, 0, 0]]
 
-
-ROW = np.float32([1, 2, 3, 4]).reshape(1, 1, 4, 1)
-
-
-def test_projections() -> None:
-    half = tp.image.transform(ROW, shifted(0.5, 0), "bilinear", "constant", 9)
-    check(half[0, 0, :, 0], [5, 1.5, 2.5, 3.5])
-    check(tp.image.transform(ROW, shifted(0.5, 0))[0, 0, :, 0], [1, 2, 3, 4])  # upwards
-
-
-# Suppression -------------------------------------------------------------------------------
 
 BOXES = np.float32(
     [
@@ -163,44 +36,6 @@ BOXES = np.float32(
     ]
 )
 SCORES = np.float32([0.9, 0.75, 0.6, 0.95, 0.5, 0.3])
-
-
-def test_suppression() -> None:
-    """TensorFlow's own test."""
-    nms = tp.image.non_max_suppression
-    check(nms(BOXES, SCORES, 3), [3, 0, 5], "int32")
-    check(nms(BOXES[:, [2, 3, 0, 1]], SCORES, 3), [3, 0, 5], "int32")
-    check(nms(BOXES, SCORES, 30, score_threshold=0.5), [3, 0], "int32")
-    check(nms(BOXES, SCORES, 30, score_threshold=float(SCORES[5])), [3, 0], "int32")
-    check(nms(BOXES, SCORES, 30, score_threshold=0.3), [3, 0, 5], "int32")  # float32's is larger
-    check(nms(BOXES, SCORES, 30, 0.5, 2.0), [], "int32")
-    check(nms(BOXES, np.ones(6), 30), [0, 3, 5], "int32")  # the lowest index first
-    check(nms(BOXES.tolist(), SCORES.tolist(), 2), [3, 0], "int32")
-    check(nms(BOXES[:0], SCORES[:0], 2), [], "int32")
-
-
-def test_padded_suppression() -> None:
-    padded = tp.image.non_max_suppression_padded
-    indices, valid = padded(BOXES, SCORES, 5, pad_to_max_output_size=True)
-    check(indices, [3, 0, 5, 0, 0], "int32")
-    check(valid, 3, "int32")
-    indices, valid = padded(BOXES, SCORES, 5)
-    check(indices, [3, 0, 5], "int32")
-    check(valid, 3, "int32")
-
-
-def test_soft_suppression() -> None:
-    """TensorFlow's own test of Soft-NMS."""
-    scored = tp.image.non_max_suppression_with_score
-    indices, scores = scored(BOXES, SCORES, 6, 1.0, 0.0, 0.5)
-    check(indices, [3, 0, 1, 5, 4, 2], "int32")
-    check(scores, [0.95, 0.9, 0.384, 0.3, 0.256, 0.197], tolerance=1e-2)
-    indices, scores = scored(BOXES, SCORES, 3)
-    check(indices, [3, 0, 5], "int32")
-    check(scores, SCORES[[3, 0, 5]])
-
-
-# Gray and two levels -----------------------------------------------------------------------
 
 
 def test_gray() -> None:
@@ -238,8 +73,6 @@ def test_thresholds() -> None:
     limit = otsu(np.round(luma).astype(int))
     check(image(rgb, "otsu", inverted=True), 255 * (luma <= limit)[..., None], "int32")
 
-
-# Errors ------------------------------------------------------------------------------------
 
 IMAGE = np.ones((1, 3, 3, 1), np.float32)
 BAD: dict[str, tuple[Any, type[Exception], str]] = {

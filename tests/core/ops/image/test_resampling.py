@@ -11,7 +11,6 @@ import pytest
 
 import tensorplug as tp
 from tensorplug.errors import ArgumentError, DTypeError, OutOfRangeError, ShapeError
-from tensorplug.testing import check_grads
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
@@ -183,103 +182,10 @@ def test_many_taps():
     near(tp.image.resize(x, (3,), axes=(1,), **how), wanted)
 
 
-@pytest.mark.parametrize(
-    "how", [{}, {"coordinates": "align_corners"}, {"coordinates": "asymmetric"}]
-)
-def test_kernels_of_images_agree(how):
-    """The older functions have kernels of their own."""
-    images = X[..., None].astype(np.float32)
-    flags = {
-        "half_pixel_centers": not how,
-        "align_corners": how.get("coordinates") == "align_corners",
-    }
-    for size in ((3, 11), (14, 10)):
-        found = tp.image.resize(images, size, **how)
-        near(found, tp.image.resize_bilinear(images, size, **flags).numpy(), "float32")
-    near(
-        tp.image.resize(images, (14, 10), method="nearest", coordinates="asymmetric",
-                        nearest_mode="floor"),
-        tp.image.resize_nearest_neighbor(images, (14, 10)).numpy(),
-        "float32",
-    )  # fmt: skip
-
-
-def test_pillow_agrees():
-    """PIL widens the kernel, leaves out what is outside, and uses -0.5 for cubic."""
-    image = pytest.importorskip("PIL.Image")
-    x = np.random.default_rng(1).uniform(0, 1, (13, 17)).astype(np.float32)
-    filters = {"linear": image.BILINEAR, "cubic": image.BICUBIC, "lanczos3": image.LANCZOS}
-    for method, filtered in filters.items():
-        for size in ((5, 6), (30, 25), (4, 40)):
-            wanted = np.asarray(image.fromarray(x).resize(size[::-1], filtered))
-            found = tp.image.resize(
-                x, size, axes=(0, 1), method=method, antialias=True, exclude_outside=True,
-                cubic_coefficient=-0.5,
-            )  # fmt: skip
-            np.testing.assert_allclose(found.numpy(), wanted, atol=1e-5)
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_dtypes(method):
-    x = np.arange(12).reshape(3, 4)
-    for dtype in ("bool", "uint8", "int32", "float16", "float32", "float64", "complex64"):
-        given = x.astype(dtype)
-        found = tp.image.resize(given, (5, 3), axes=(0, 1), method=method)
-        wide = given.astype("complex128" if dtype == "complex64" else "float64")
-        how = {"method": method}
-        scales = (5 / 3, 3 / 4)
-        wanted = reference(wide.real, (0, 1), (5, 3), scales, how)
-        keeps = method == "nearest" or dtype.startswith(("float", "complex"))
-        assert found.dtype.name == (dtype if keeps else "float32")
-        tolerance = 2e-3 if dtype == "float16" else 1e-5
-        np.testing.assert_allclose(found.numpy().real.astype(float), wanted, rtol=tolerance)
-
-
-def test_words_by_nearest():
-    found = tp.image.resize(tp.asarray(["a", "b"]), (4,), axes=(0,), method="nearest")
-    assert found.tolist() == ["a", "a", "b", "b"]
-
-
-def test_empty_axes():
-    x = np.zeros((0, 4, 3), np.float32)
-    assert tp.image.resize(x, (2, 2), axes=(1, 2)).shape == (0, 2, 2)
-    assert tp.image.resize(x, (0, 2), axes=(0, 2)).shape == (0, 4, 2)
-    assert tp.image.resize(X, (0, 2), axes=(1, 2), method="cubic").shape == (2, 0, 2)
-    assert tp.image.resize(X, scale=0.1, axes=(1,)).shape == (2, 0, 5)
-    near(tp.image.resize(X, (), axes=()), X)
-
-
 def test_infinity_does_not_spread_to_weights_of_0():
     row = np.array([1.0, np.inf, 2.0, np.nan, 4.0])
     found = tp.image.resize(row, (9,), axes=(0,), coordinates="align_corners").numpy()
     np.testing.assert_array_equal(found, [1, np.inf, np.inf, np.inf, 2, np.nan, np.nan, np.nan, 4])
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_gradients(method):
-    x = X[:1, :4, :3]
-    for size in ((6, 2), (3, 5)):
-        for option in list_options(method):
-            check_grads(
-                lambda x, o=option, s=size: (
-                    tp.image.resize(x, s, axes=(1, 2), method=method, **o) ** 2
-                ),
-                [x],
-                order=2,
-            )
-    cropped = {"coordinates": "tf_crop_and_resize", "roi": [ROI, (0.1, 0.9)]}
-    check_grads(
-        lambda x: tp.image.resize(x, (4, 4), axes=(1, 2), method=method, **cropped) ** 2, [x]
-    )
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_compiled(method):
-    images = tp.asarray(X[..., None].astype(np.float32))
-    program = tp.compile(lambda x: tp.image.resize(x, (9, 3), method=method) * 2)
-    wanted = 2 * reference(X, (1, 2), (9, 3), (9 / 7, 3 / 5), {"method": method})
-    for _ in range(2):
-        near(program(images), wanted[..., None], "float32")
 
 
 BAD = [
