@@ -6,7 +6,7 @@ four deviations above its mean; means and the like with four of theirs.
 
 from __future__ import annotations
 
-from math import erf, exp, inf, pi, sqrt
+from math import erf, exp, inf, sqrt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -93,33 +93,6 @@ def test_the_check_sees_what_is_slightly_wrong() -> None:
     assert pearson(np.bincount(skewed, minlength=256), COUNT / 256) > 4
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_normal_moments_and_pairs(dtype: str) -> None:
-    z = random.normal(key(1), (COUNT,), dtype).numpy().astype(float)
-    deviations = {
-        "mean": z.mean() * sqrt(COUNT),
-        "variance": (z.var() - 1) * sqrt(COUNT / 2),
-        "skewness": (z**3).mean() * sqrt(COUNT / 15),
-        "kurtosis": ((z**4).mean() - 3) * sqrt(COUNT / 96),
-    }
-    for name, (a, b) in {
-        "pair": (z[0::2], z[1::2]),
-        "pairs' squares": (z[0::2] ** 2, z[1::2] ** 2),
-        "neighbours": (z[1:-1:2], z[2::2]),
-        "neighbours' squares": (z[0:-2:2] ** 2, z[2::2] ** 2),
-    }.items():
-        deviations[name] = np.corrcoef(a, b)[0, 1] * sqrt(a.size)
-    assert {name: off for name, off in deviations.items() if abs(off) > 4} == {}
-
-
-def test_bits_are_fair() -> None:
-    words = random.bits(key(2), (COUNT,)).numpy()
-    for shift in range(0, 32, 8):
-        assert pearson(np.bincount(words >> shift & 255, minlength=256), COUNT / 256) < 4
-    ones = (words[:, None] >> np.arange(32, dtype=np.uint32) & 1).mean(axis=0)
-    assert (np.abs(ones - 0.5) * 2 * sqrt(COUNT) < 4).all()
-
-
 def test_keys_of_one_parent_are_independent() -> None:
     """The same place of many keys' draws, split and folded."""
     parent, count = key(3), 2000
@@ -131,19 +104,6 @@ def test_keys_of_one_parent_are_independent() -> None:
         assert pearson(np.bincount(cells[:, 0] * 8 + cells[:, 1], minlength=64), count / 64) < 4
         following = cells[:-1, 0] * 8 + cells[1:, 0]
         assert pearson(np.bincount(following, minlength=64), (count - 1) / 64) < 4
-
-
-@pytest.mark.parametrize(("low", "high"), [(0, 7), (-5, 6), (0, 1000), (10, 12)])
-def test_integers(low: int, high: int) -> None:
-    drawn = random.integers(key(4), (COUNT,), low=low, high=high).numpy()
-    counts = np.bincount(drawn - low, minlength=high - low)
-    assert counts.size == high - low
-    assert pearson(counts, COUNT / (high - low)) < 4
-
-
-def test_integers_of_more_than_32_bits() -> None:
-    drawn = random.integers(key(4), (COUNT,), "uint64", high=3 << 61).numpy()
-    assert pearson(np.bincount((drawn >> np.uint64(58)).astype(int), minlength=24), COUNT / 24) < 4
 
 
 @pytest.mark.parametrize("p", [0.0, 0.25, 0.9, 1.0])
@@ -198,10 +158,3 @@ def test_choice_without_repetition_by_weight() -> None:
     assert (counts[expected == 0] == 0).all()
     off = ~np.eye(3, dtype=bool)
     assert pearson(counts[off], 3000 * expected[off]) < 4
-
-
-def test_pi() -> None:
-    """Points of the unit square within the circle: a use, in float64."""
-    points = random.uniform(key(10), (COUNT, 2), "float64").numpy()
-    inside = ((points**2).sum(axis=1) < 1).mean()
-    assert abs(4 * inside - pi) < 4 * sqrt(pi * (4 - pi) / COUNT)

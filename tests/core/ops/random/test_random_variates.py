@@ -98,16 +98,6 @@ def test_normal(chosen: Words, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("top", range(8))
-def test_angles_by_octant(chosen: Words, dtype: str, top: int) -> None:
-    """Three bits: change places, and the signs of the first and of the second number."""
-    number = top << (width(dtype) - 3)  # the angle is nearly 0: its sine is far below its cosine
-    first, second = drawn("RandomNormal", chosen.of([7, number], dtype), dtype)
-    assert (abs(first) < abs(second)) == bool(top & 4)
-    assert (first < 0, second < 0) == (bool(top & 2), bool(top & 1))
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
 def test_limits(chosen: Words, dtype: str) -> None:
     """The largest and the smallest numbers there are, as the documentation gives them."""
     largest = drawn("RandomExponential", chosen.of([0], dtype), dtype)[0]
