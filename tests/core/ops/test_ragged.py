@@ -1,4 +1,4 @@
-"""Ragged tensors: results of the public functions, dtypes, and refusals."""
+"""Ragged tensors: strings in rows, and refusals."""
 
 from __future__ import annotations
 
@@ -7,58 +7,13 @@ import pytest
 
 import tensorplug as tp
 from tensorplug.errors import ArgumentError, OutOfRangeError, ShapeError
-from tensorplug.testing import isolated_engine
 
 FLAT = [[0, 3, 3, 7, 9]]
 VALUES = np.arange(1, 10, dtype=np.float32) / 10
 
 
-@pytest.fixture(params=["cpu", "minimal"])
-def backend(request):
-    """Run natively, or on the host."""
-    with isolated_engine(request.param):
-        yield request.param
-
-
-def expect(actual, expected, dtype="float32"):
-    wanted = np.asarray(expected)
-    assert (actual.dtype.name, actual.shape) == (dtype, wanted.shape)
-    np.testing.assert_allclose(actual.numpy(), wanted, rtol=1e-6)
-
-
 def splits(lists):
     return [np.array(listed, dtype=np.int32) for listed in lists]
-
-
-# Gathering ---------------------------------------------------------------------------------
-
-GATHER = {  # splits, values, indices; splits, values
-    "rows": (FLAT, VALUES, [2, 1, 0, 3], [[0, 4, 4, 7, 9]], [4, 5, 6, 7, 1, 2, 3, 8, 9]),
-}
-
-
-@pytest.mark.parametrize("what", GATHER)
-def test_gather(what, backend):
-    """TensorFlow.js's own cases."""
-    given, values, indices, ends, picked = GATHER[what]
-    found = tp.ragged.ragged_gather(splits(given), values, indices)
-    assert found._fields == ("output_nested_splits", "output_dense_values")
-    assert len(found.output_nested_splits) == len(ends)
-    for split, expected in zip(found.output_nested_splits, ends, strict=True):
-        expect(split, expected, "int32")
-    expect(found.output_dense_values, np.array(picked) / 10)
-    by_name = tp.run_kernel(
-        "RaggedGather",
-        {"params_nested_splits": given, "params_dense_values": values, "indices": indices},
-        {"output_ragged_rank": len(ends)},
-    )
-    expect(by_name[-1], np.array(picked) / 10)
-
-
-def test_gathered_splits_keep_their_dtype(backend):
-    found = tp.ragged.ragged_gather([np.array([0, 1, 2])], [True, False], [1])
-    expect(found.output_nested_splits[0], [0, 1], "int64")
-    expect(found.output_dense_values, [False], "bool")
 
 
 @pytest.mark.usefixtures("on_the_cpu")
@@ -69,35 +24,6 @@ def test_strings_in_rows():
         -1, ["a", "b", "c"], "-", splits([[0, 1, 3]]), ["ROW_SPLITS"]
     )
     assert dense.tolist() == [["a", "-"], ["b", "c"]]
-
-
-# Ranges ------------------------------------------------------------------------------------
-
-
-def test_ranges(backend):
-    found = tp.ragged.ragged_range([0, 5, 8, 5], [8, 7, 8, 1], [2, 1, 1, -1])
-    assert found._fields == ("rt_nested_splits", "rt_dense_values")
-    expect(found.rt_nested_splits, [0, 4, 6, 6, 10], "int32")
-    expect(found.rt_dense_values, [0, 2, 4, 6, 5, 6, 5, 4, 3, 2], "int32")
-    found = tp.ragged.ragged_range([0.0, 1.0], 2.0, 0.1)
-    expect(found.rt_nested_splits, [0, 20, 30], "int32")
-    expect(found.rt_dense_values, [*np.arange(20) * 0.1, *1 + np.arange(10) * 0.1])
-    assert not tp.ragged.ragged_range(5, 5).rt_dense_values.size
-
-
-# To a dense tensor -------------------------------------------------------------------------
-
-DENSE = {  # shape, values, partitions, types, result
-    "cut": ([-1, 2], FLAT, ["ROW_SPLITS"], [[1, 2], [0, 0], [4, 5], [8, 9]]),
-}
-
-
-@pytest.mark.parametrize("what", DENSE)
-def test_to_tensor(what, backend):
-    """TensorFlow.js's own cases, mostly."""
-    shape, partitions, kinds, expected = DENSE[what]
-    found = tp.ragged.ragged_tensor_to_tensor(shape, VALUES * 10, 0, splits(partitions), kinds)
-    expect(found, expected)
 
 
 BAD = {

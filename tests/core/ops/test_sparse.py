@@ -1,4 +1,4 @@
-"""Sparse tensors and sums of picked rows: public functions, overflows, and refusals."""
+"""Sparse tensors: strings in rows, and refusals."""
 
 from __future__ import annotations
 
@@ -7,52 +7,6 @@ import pytest
 
 import tensorplug as tp
 from tensorplug.errors import ArgumentError, OutOfRangeError, ShapeError
-from tensorplug.testing import isolated_engine
-
-
-@pytest.fixture(params=["cpu", "minimal"])
-def backend(request):
-    """Run natively, or on the host."""
-    with isolated_engine(request.param):
-        yield request.param
-
-
-def expect(actual, expected, dtype="float32"):
-    wanted = np.asarray(expected)
-    assert (actual.dtype.name, actual.shape) == (dtype, wanted.shape)
-    np.testing.assert_allclose(actual.numpy(), wanted, rtol=1e-6)
-
-
-# Empty rows --------------------------------------------------------------------------------
-
-FILL = {  # indices, values, shape; indices, values, empty rows, places
-    "some": (
-        [[0, 0], [1, 0], [1, 3], [1, 4], [3, 2], [3, 3]],
-        [0.0, 10, 13, 14, 32, 33],
-        [5, 6],
-        [[0, 0], [1, 0], [1, 3], [1, 4], [2, 0], [3, 2], [3, 3], [4, 0]],
-        [0, 10, 13, 14, -1, 32, 33, -1],
-        [False, False, True, False, True],
-        [0, 1, 2, 3, 5, 6],
-    ),
-}
-
-
-@pytest.mark.parametrize("what", FILL)
-def test_empty_rows_are_filled(what, backend):
-    """TensorFlow.js's own cases."""
-    indices, values, shape, places, filled, empty, back = FILL[what]
-    found = tp.sparse.sparse_fill_empty_rows(indices, values, shape, -1)
-    assert found._fields == (
-        "output_indices",
-        "output_values",
-        "empty_row_indicator",
-        "reverse_index_map",
-    )
-    expect(found.output_indices, places, "int32")
-    expect(found.output_values, filled)
-    expect(found.empty_row_indicator, empty, "bool")
-    expect(found.reverse_index_map, back, "int32")
 
 
 @pytest.mark.usefixtures("on_the_cpu")
@@ -61,41 +15,7 @@ def test_strings_in_rows():
     assert found.output_values.tolist() == ["", "a", ""]
 
 
-# Other shapes ------------------------------------------------------------------------------
-
-
-def test_reshape(backend):
-    places = [[0, 0, 0], [0, 0, 1], [0, 1, 0], [1, 0, 0], [1, 2, 3]]
-    found = tp.sparse.sparse_reshape(places, [2, 3, 6], [9, -1])
-    assert found._fields == ("output_indices", "output_shape")
-    expect(found.output_indices, [[0, 0], [0, 1], [1, 2], [4, 2], [8, 1]], "int32")
-    expect(found.output_shape, [9, 4], "int32")
-
-
-@pytest.mark.usefixtures("on_the_cpu")
-def test_reshape_of_what_int32_does_not_count():
-    far = np.array([[2**31 - 2, 2**31 - 2]])
-    found = tp.sparse.sparse_reshape(far, np.array([2**31 - 1] * 2), [1, -1, 2**31 - 1, 1])
-    expect(found.output_indices, [[0, 2**31 - 2, 2**31 - 2, 0]], "int64")
-
-
-# Sums of rows ------------------------------------------------------------------------------
-
 TABLE = np.arange(1, 41, dtype=np.float32).reshape(10, 4)
-
-
-def test_means_of_integers_and_of_what_overflows(backend):
-    data = np.array([[1, 2], [-1, -3], [6, 7], [2**31 - 1, -(2**31)]], np.int32)
-    expect(tp.sparse.sparse_segment_mean(data, [1, 2], [0, 0]), [[2, 2]], "int32")
-    expect(tp.sparse.sparse_segment_mean(data, [0, 1, 1], [0, 0, 0]), [[0, -1]], "int32")
-    expect(tp.sparse.sparse_segment_mean(data, [3, 3], [0, 0]), data[3:], "int32")
-
-
-@pytest.mark.usefixtures("on_the_cpu")
-def test_half_precision_means_do_not_overflow():
-    for width in (1, 8, 20):
-        large = np.full((2, width), 60000, np.float16)
-        expect(tp.sparse.sparse_segment_mean(large, [0, 1], [0, 0]), large[:1], "float16")
 
 
 ONE = ([[0, 0]], [1.0])
