@@ -106,12 +106,6 @@ def test_tensordot(axes, equation):
     np.testing.assert_allclose(got.numpy(), expected, rtol=1e-12)
 
 
-def test_vecdot_takes_the_conjugate_of_the_first():
-    assert tp.vecdot([1j, 2.0], [1j, 1.0]).item() == 3
-    assert tp.vecdot(real(2, 1, 3), real(4, 3)).shape == (2, 4)
-    assert tp.vecdot(real(3, 2), real(4, 3, 2), axis=-2).shape == (4, 2)
-
-
 def test_dot_and_outer_product():
     assert tp.dot([1, 2], [3, 4]).item() == 11
     assert tp.dot(real(2, 3), real(3)).shape == (2,)

@@ -1,4 +1,4 @@
-"""The standard's reductions: dtypes, positions, counts; and corners that TensorFlow.js has."""
+"""The standard's reductions: dtypes and positions; and corners that TensorFlow.js has."""
 
 from __future__ import annotations
 
@@ -65,11 +65,3 @@ def test_the_place_of_the_smallest():
     for axis in (0, None):
         with pytest.raises(ShapeError, match=r"ArgMin.*reduced axes must not be empty"):
             tp.argmin(np.zeros((0, 2)), axis=axis)
-
-
-def test_counts():
-    x = np.array([[0.0, -0.0, np.nan], [1, 2, 0]], np.float32)
-    expect(tp.count_nonzero(x), 3, "int32")
-    expect(tp.count_nonzero(x, axis=1, keepdims=True), [[1], [2]], "int32")
-    expect(tp.count_nonzero(x, axis=(0, 1)), 3, "int32")
-    expect(tp.count_nonzero([True, False]), 1, "int32")

@@ -7,7 +7,6 @@ import pytest
 
 import tensorplug as tp
 from tensorplug.errors import ArgumentError, CopyNeededError, DTypeError, ShapeError
-from tensorplug.testing import check_grads
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
@@ -76,15 +75,6 @@ def pick_diagonal(x, offset, axes):
     return np.stack(picked, axis=-1)
 
 
-def test_methods_of_numpy_arrays():
-    x = np.array([[3.0, 1.0, 2.0], [0.5, 9.0, -1.0]], "f4")
-    tensor = tp.asarray(x)
-    same(tensor.sort(), np.sort(x))
-    same(tensor.sort(0), np.sort(x, axis=0))
-    assert tensor.argsort(0).tolist() == x.argsort(0).tolist()
-    same(tensor, x)  # sorting gives a new tensor
-
-
 def test_a_copy_has_contents_of_its_own():
     x = tp.asarray([1.0, 2.0])
     twin = x.copy()
@@ -138,23 +128,6 @@ def test_parts_of_different_sizes():
     same(tp.hstack([vector, np.ones(2)]), np.hstack([vector, np.ones(2)]))
     same(tp.column_stack([np.arange(4.0), matrix]), np.column_stack([np.arange(4.0), matrix]))
     same(tp.dstack([matrix, np.ones((4, 3, 2))]), np.dstack([matrix, np.ones((4, 3, 2))]))
-
-
-def test_gradients_of_shapes():
-    parts = [np.arange(3.0), np.arange(3.0) * 2]
-    for name in ("vstack", "hstack", "dstack", "column_stack"):
-        join = getattr(tp, name)
-        check_grads(lambda a, b, join=join: tp.sum(join([a, b * b]) ** 2), parts, order=2)
-    cube = CUBE * 0.1
-    for function in (
-        lambda x: tp.diagonal(x, 1, 0, 2),
-        lambda x: tp.swapaxes(x, 0, -1),
-        tp.flatten,
-        tp.ravel,
-        tp.copy,
-        tp.atleast_3d,
-    ):
-        check_grads(lambda x, f=function: tp.sum(f(x) ** 3), [cube], order=2)
 
 
 BAD = [  # call, error, what the message says
