@@ -121,12 +121,6 @@ def test_equal_nan_of_tensors():
     assert bool(tp.array_equal([1, 2], [1, 2], equal_nan=True))
 
 
-def test_compiled():
-    both = tp.compile(lambda a, b: (tp.allclose(a, b), tp.isclose(a, b), tp.array_equal(a, b)))
-    close_, each, equal = both(tp.asarray([1.0, 2.0]), tp.asarray([1.0, 2.000001]))
-    assert (bool(close_), each.tolist(), bool(equal)) == (True, [True, True], False)
-
-
 BAD = [  # call, error, what the message says
     (lambda: tp.isclose(["a"], ["a"]), DTypeError, "isclose: a must hold numbers, got string[1]"),
     (

@@ -10,7 +10,6 @@ from tests.core.support.samples import real
 
 import tensorplug as tp
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
-from tensorplug.testing import check_grads
 
 S = tp.signal
 
@@ -109,27 +108,6 @@ def test_inverses(length, step, points, make, window):
     lost = back == 0
     assert np.count_nonzero(lost[0]) <= length - min(length, size) + 2 * (make is S.hann_window)
     np.testing.assert_allclose(back[~lost], signal[:, : back.shape[1]][~lost], rtol=0, atol=1e-12)
-
-
-def test_inverses_in_gradients_programs_and_batches():
-    def inverse(x):
-        return S.istft(x, 4, 2)
-
-    check_grads(lambda x: inverse(tp.complex(x, x * 2.0)) ** 2, [real(3, 3)], order=2)
-    x = tp.astype(tp.asarray(real(2, 3, 3) + 1j), tp.complex64)
-    eager = inverse(x)
-    assert eager.dtype is tp.float32
-    for found in (tp.compile(inverse)(x), tp.vmap(inverse)(x)):
-        assert (found.dtype, found.shape) == (eager.dtype, eager.shape)
-        np.testing.assert_allclose(found.numpy(), eager.numpy(), rtol=1e-6, atol=1e-6)
-    made = tp.compile(lambda x, w: S.istft(x, 4, 2, window_fn=lambda _n: w))
-    np.testing.assert_allclose(made(x, S.hann_window(4)).numpy(), eager.numpy(), atol=1e-6)
-    assert S.istft(tp.zeros((2, 0, 3)), 4, 2).shape == (2, 0)
-
-
-def test_gradients():
-    check_grads(lambda x: S.frame(x, 3, 2, pad_end=True) ** 2, [real(8)], order=2)
-    check_grads(lambda x: tp.abs(S.stft(x, 4, 2)) ** 2, [real(12)], order=2)
 
 
 @pytest.mark.parametrize(
