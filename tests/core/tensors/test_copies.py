@@ -59,12 +59,6 @@ def test_a_copy_stays_on_its_device_and_on_the_tape(duplicate: Callable[[Any], A
     engines.expect(tp.grad(total(f))({"x": x})["x"], "float32", (2,), [2, 4])
 
 
-def test_text_can_be_pickled() -> None:
-    with tp.use_backend("cpu"):
-        made = pickle.loads(pickle.dumps(tp.asarray(["a", "ÄÖ"])))
-        assert (made.dtype, made.shape, made.tolist()) == (tp.string, (2,), ["a", "ÄÖ"])
-
-
 @pytest.mark.parametrize("duplicate", ALL, ids=IDS)
 @pytest.mark.usefixtures("engine")
 def test_a_disposed_tensor_cannot_be_copied(duplicate: Callable[[Any], Any]) -> None:

@@ -102,24 +102,6 @@ def test_neither_changes_the_other(make, change, before):
         np.testing.assert_array_equal(x.numpy(), expected)
 
 
-def test_augmented_assignment_changes_the_handle():
-    x = tensor()
-    same, other = x, x[0]
-    x += 1.0
-    assert x is same
-    np.testing.assert_array_equal(same.numpy(), X + 1)
-    np.testing.assert_array_equal(other.numpy(), X[0])
-
-
-def test_a_view_is_a_value_of_its_own():
-    x = tensor()
-    row = x[1]
-    row += 100.0
-    row[0] = -1.0
-    np.testing.assert_array_equal(x.numpy(), X)
-    assert row.tolist() == [-1.0, 107.0, 108.0, 109.0, 110.0, 111.0]
-
-
 def test_parts_are_exchanged_and_shifted():
     x = tensor()
     x[0], x[1] = x[1], x[0]
@@ -148,16 +130,6 @@ def test_gradients_flow_through_it():
     expected = 2 * X
     expected[0] *= 4
     np.testing.assert_array_equal(tp.grad(doubled)(tensor()).numpy(), expected)
-
-
-def test_a_variable_reads_as_it_was():
-    v = tp.Variable(X)
-    read, row = v.read(), v[0]
-    v[0] = 7.0
-    v += 1.0
-    np.testing.assert_array_equal(read.numpy(), X)
-    np.testing.assert_array_equal(row.numpy(), X[0])
-    assert v[0].tolist() == [8.0] * 6
 
 
 def test_disposing_of_it_frees_its_memory(backend):

@@ -10,9 +10,7 @@ from tests.core.support import sharing
 
 import tensorplug as tp
 from tensorplug.contract import dtypes as dt
-from tensorplug.errors import (
-    ArgumentError,
-)
+from tensorplug.errors import ArgumentError
 
 SAVED = sorted(dtype.name for dtype in dt.FIXED - {dt.complex128})
 
@@ -189,12 +187,3 @@ def test_dots_in_flat_names_are_fine(path):
     ):
         tp.load(path, nested=True)
     assert set(tp.load(path, nested=True, names=["a.b"])["a"]) == {"b"}
-
-
-# What is refused when saving --------------------------------------------------------------
-
-
-# Writing ----------------------------------------------------------------------------------
-
-
-# Loading ----------------------------------------------------------------------------------

@@ -168,31 +168,6 @@ def test_numbers_among_tensors(path):
     _same(tp.load(path), {"list": [x, 3, 2.5, tp.asarray([1, 2])]})
 
 
-def test_optimizers_resume(path):
-    """Both kinds of state: of the functions, and of the classes."""
-    optimizer = tp.train.adam(0.1)
-    params = {"w": tp.asarray([1.0, -2.0]), "b": (tp.asarray(0.5),)}
-    gradients = tp.tree_map(lambda x: x * 0.3 + 1.0, params)
-    state = optimizer.init(params)
-    params, state = optimizer.step(gradients, state, params)
-    tp.save({"params": params, "state": state}, path)
-    example = {"params": gradients, "state": optimizer.init(gradients)}
-    again = tp.load(path, like=example)
-    _same(again, {"params": params, "state": state})
-    _same(
-        optimizer.step(gradients, again["state"], again["params"]),
-        optimizer.step(gradients, state, params),
-    )
-    w = tp.Variable([1.0], name="w")
-    first, second = tp.train.Adam(0.1), tp.train.Adam(0.1)
-    first.apply_gradients({"w": [1.0]})
-    tp.save(first.weights(), path)
-    second.set_weights(tp.load(path))
-    assert second.iterations == 1
-    _same(second.weights(), first.weights())
-    assert w.shape == (1,)
-
-
 REFUSED = {
     "another shape": (
         lambda x: {"a": [x], "n": 3},

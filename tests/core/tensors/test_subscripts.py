@@ -83,19 +83,6 @@ def test_blocks_made_from_a_model_have_gradients_of_their_own():
         np.testing.assert_array_equal(tp.grad(f)(tp.asarray(X)).numpy(), weights)
 
 
-def test_gradients_of_elements_and_rows():
-    def f(x):
-        return x[3, 1] * x[3, 1] + x[-1, -1] + x[5] @ x[6] + x[:, 1].sum()
-
-    expected = np.zeros_like(X)
-    expected[:, 1] = 1
-    expected[3, 1] += 2 * X[3, 1]
-    expected[-1, -1] += 1
-    expected[5] += X[6]
-    expected[6] += X[5]
-    np.testing.assert_array_equal(tp.grad(f)(tp.asarray(X)).numpy(), expected)
-
-
 def test_another_kernel_takes_the_place_of_one_in_use(backend):
     if backend == "minimal":
         pytest.skip("one backend will do")

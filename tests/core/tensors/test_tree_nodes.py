@@ -210,24 +210,6 @@ def test_transformations(on_the_cpu):
         assert sums.items[0].tolist() == [[0, 0], [1, 2]]
 
 
-def test_optimizers(on_the_cpu):
-    optimizer = tp.train.adam(0.1)
-    params = Bag("p", w=tp.asarray([1.0, 2.0]))
-
-    @tp.compile
-    def update(params, state):
-        loss, slopes = tp.value_and_grad(lambda p: tp.sum(tp.square(p.items["w"])))(params)
-        updates, state = optimizer.update(slopes, state, params)
-        return tp.train.apply_updates(params, updates), state, loss
-
-    state = optimizer.init(params)
-    losses = []
-    for _ in range(50):
-        params, state, loss = update(params, state)
-        losses.append(float(loss))
-    assert (params.title, losses[-1] < 0.1 * losses[0]) == ("p", True)
-
-
 def test_files(on_the_cpu, tmp_path):
     saved = {"s": Scale(tp.asarray([1.0, 2.0]), 0), "q": Queue(tp.asarray([3.0]), 4.0)}
     tp.save(saved, tmp_path / "a")
