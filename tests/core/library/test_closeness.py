@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pytest
+from tests.core.support.refusals import refused
 
 import tensorplug as tp
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
@@ -121,36 +122,22 @@ def test_equal_nan_of_tensors():
     assert bool(tp.array_equal([1, 2], [1, 2], equal_nan=True))
 
 
-BAD = [  # call, error, what the message says
-    (lambda: tp.isclose(["a"], ["a"]), DTypeError, "isclose: a must hold numbers, got string[1]"),
-    (
-        lambda: tp.allclose([1.0], ["a"]),
-        DTypeError,
-        "allclose: b must hold numbers, got string[1]",
-    ),
-    (
-        lambda: tp.isclose([1.0], [1.0], rtol=1j),
-        DTypeError,
-        "isclose: rtol must hold real numbers",
-    ),
-    (lambda: tp.isclose([1.0], [1.0], atol="a"), DTypeError, "isclose: atol"),
-    (
-        lambda: tp.isclose([1.0], [1.0], equal_nan=1),
-        ArgumentError,
-        "equal_nan must be True or False, got 1",
-    ),
-    (
-        lambda: tp.isclose([1, 2], [1, 2, 3]),
-        ShapeError,
-        "[2] and [3] cannot be broadcast together",
-    ),
-    (lambda: tp.array_equal(["a"], [1]), DTypeError, "string"),
-    (lambda: tp.array_equal([1], [1], equal_nan=None), ArgumentError, "array_equal: equal_nan"),
-]
+BAD = {  # error: call, what the message says
+    DTypeError: [
+        (lambda: tp.isclose(["a"], ["a"]), "isclose: a must hold numbers, got string[1]"),
+        (lambda: tp.allclose([1.0], ["a"]), "allclose: b must hold numbers, got string[1]"),
+        (lambda: tp.isclose([1.0], [1.0], rtol=1j), "isclose: rtol must hold real numbers"),
+        (lambda: tp.isclose([1.0], [1.0], atol="a"), "isclose: atol"),
+        (lambda: tp.array_equal(["a"], [1]), "string"),
+    ],
+    ArgumentError: [
+        (lambda: tp.isclose([1.0], [1.0], equal_nan=1), "equal_nan must be True or False, got 1"),
+        (lambda: tp.array_equal([1], [1], equal_nan=None), "array_equal: equal_nan"),
+    ],
+    ShapeError: [
+        (lambda: tp.isclose([1, 2], [1, 2, 3]), "[2] and [3] cannot be broadcast together"),
+    ],
+}
 
 
-@pytest.mark.parametrize(("call", "error", "message"), BAD)
-def test_bad_input(call, error, message):
-    with pytest.raises(error) as caught:
-        call()
-    assert message in str(caught.value)
+test_bad_input = refused(BAD)
