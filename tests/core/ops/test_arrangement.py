@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.core.support.engines import same
 from tests.core.support.refusals import refused
 
 import tensorplug as tp
@@ -13,12 +14,6 @@ pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 WORDS = np.array(["one", "two", "three"], np.dtypes.StringDType())
-
-
-def same(actual, expected):
-    assert isinstance(actual, tp.Tensor)
-    assert (actual.shape, str(actual.dtype)) == (expected.shape, tp.asarray(expected).dtype.name)
-    np.testing.assert_array_equal(actual.numpy(), expected)
 
 
 def gathered(x, places, axis):

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.core.support.engines import same
 from tests.core.support.refusals import refused
 
 import tensorplug as tp
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
-
-
-def same(actual, expected):
-    assert isinstance(actual, tp.Tensor)
-    assert (actual.shape, str(actual.dtype)) == (expected.shape, tp.asarray(expected).dtype.name)
-    np.testing.assert_array_equal(actual.numpy(), expected)
 
 
 # Shapes --------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.core.support.engines import same
 
 import tensorplug as tp
 from tensorplug.errors import ArgumentError, ShapeError
@@ -11,12 +12,6 @@ from tensorplug.errors import ArgumentError, ShapeError
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 X = np.array([[3, -1, 2, 5], [0, 4, -2, 1], [7, 7, 0, -3]], np.int32)
-
-
-def expect(actual, expected, dtype):
-    wanted = np.asarray(expected, dtype)
-    assert (actual.dtype.name, actual.shape) == (np.dtype(dtype).name, wanted.shape)
-    np.testing.assert_array_equal(actual.numpy(), wanted)
 
 
 WIDENED = {
@@ -35,17 +30,17 @@ WIDENED = {
 @pytest.mark.parametrize(("given", "wide"), WIDENED.items())
 def test_the_standards_dtypes(given, wide):
     x = np.array([1, 0, 1, 1], given)
-    expect(tp.cumulative_sum(x), [1, 1, 2, 3], wide)
-    expect(tp.cumulative_prod(x), [1, 0, 0, 0], wide)
-    expect(tp.cumulative_sum(x, dtype="float64"), [1, 1, 2, 3], "float64")
+    same(tp.cumulative_sum(x), [1, 1, 2, 3], wide)
+    same(tp.cumulative_prod(x), [1, 0, 0, 0], wide)
+    same(tp.cumulative_sum(x, dtype="float64"), [1, 1, 2, 3], "float64")
 
 
 def test_the_standards_initial_element():
-    expect(tp.cumulative_sum(X, axis=1, include_initial=True)[:, 0], [0, 0, 0], "int32")
-    expect(tp.cumulative_prod(X, axis=-2, include_initial=True)[0], [1, 1, 1, 1], "int32")
+    same(tp.cumulative_sum(X, axis=1, include_initial=True)[:, 0], [0, 0, 0], "int32")
+    same(tp.cumulative_prod(X, axis=-2, include_initial=True)[0], [1, 1, 1, 1], "int32")
     got = tp.cumulative_sum(X, axis=1, include_initial=True)
-    expect(got[:, 1:], np.cumsum(X, axis=1), "int32")
-    expect(tp.cumulative_sum(np.zeros((0,), np.float32), include_initial=True), [0], "float32")
+    same(got[:, 1:], np.cumsum(X, axis=1), "int32")
+    same(tp.cumulative_sum(np.zeros((0,), np.float32), include_initial=True), [0], "float32")
 
 
 DIFFERENCES = [
@@ -62,7 +57,7 @@ DIFFERENCES = [
 
 @pytest.mark.parametrize(("given", "wanted"), DIFFERENCES)
 def test_differences_as_numpy_has_them(given, wanted):
-    expect(tp.diff(X, **given), np.diff(X, **wanted), "int32")
+    same(tp.diff(X, **given), np.diff(X, **wanted), "int32")
 
 
 BAD = [

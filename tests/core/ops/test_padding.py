@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.core.support.engines import same
 
 import tensorplug as tp
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
@@ -21,11 +22,6 @@ ARRAYS = {
     "rank 0": np.array(7.0),
 }
 PADDINGS = [(0, 0), (1, 0), (0, 2), (2, 1), (7, 9)]
-
-
-def same(actual, expected):
-    assert (actual.dtype.name, actual.shape) == (expected.dtype.name, expected.shape)
-    np.testing.assert_array_equal(actual.numpy(), expected)
 
 
 @pytest.mark.parametrize("pair", PADDINGS)

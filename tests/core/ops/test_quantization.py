@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.core.support.engines import same
 
 import tensorplug as tp
 from tensorplug.errors import (
@@ -14,12 +15,6 @@ from tensorplug.errors import (
 )
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
-
-
-def same(actual: tp.Tensor, expected: object, dtype: str) -> None:
-    wanted = np.array(expected, dtype)
-    assert (actual.dtype.name, actual.shape) == (dtype, wanted.shape)
-    np.testing.assert_array_equal(actual.numpy(), wanted)
 
 
 INF, NAN = float("inf"), float("nan")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.core.support.engines import same
 from tests.core.support.refusals import refused
 
 import tensorplug as tp
@@ -23,12 +24,6 @@ ARRAYS = {
     "vector": np.arange(3, dtype="f4"),
     "rank 0": np.array(7.0, "f4"),
 }
-
-
-def same(actual, expected):
-    wanted = np.asarray(expected)
-    assert (actual.dtype.name, actual.shape) == (wanted.dtype.name, wanted.shape)
-    np.testing.assert_array_equal(actual.numpy(), wanted)
 
 
 @pytest.mark.parametrize("kind", ARRAYS)

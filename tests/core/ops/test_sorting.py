@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.core.support.engines import same
 from tests.core.support.refusals import refused
 
 import tensorplug as tp
@@ -12,21 +13,15 @@ from tensorplug.errors import ArgumentError, ShapeError
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
-def places(actual, expected):
-    wanted = np.asarray(expected)
-    assert (actual.dtype, actual.shape) == (tp.int32, wanted.shape)
-    np.testing.assert_array_equal(actual.numpy(), wanted)
-
-
 def test_numbers_sorters_and_mixed_dtypes():
     x1 = np.array([5, 1, 3], np.int32)
     sorter = tp.argsort(x1)
-    places(tp.searchsorted(x1, 3, sorter=sorter), 1)
-    places(tp.searchsorted(x1, [0, 9, 4], sorter=sorter), [0, 3, 2])
-    places(tp.searchsorted(np.array([1, 2], np.int32), 1.5), 1)
-    places(tp.searchsorted(np.array([1.0, 2.0]), np.array([2], np.int8), side="right"), [2])
-    places(tp.lower_bound([1, 2, 2], [2]), [1])
-    places(tp.upper_bound([1, 2, 2], [2]), [3])
+    same(tp.searchsorted(x1, 3, sorter=sorter), 1, "int32")
+    same(tp.searchsorted(x1, [0, 9, 4], sorter=sorter), [0, 3, 2], "int32")
+    same(tp.searchsorted(np.array([1, 2], np.int32), 1.5), 1, "int32")
+    same(tp.searchsorted(np.array([1.0, 2.0]), np.array([2], np.int8), side="right"), [2], "int32")
+    same(tp.lower_bound([1, 2, 2], [2]), [1], "int32")
+    same(tp.upper_bound([1, 2, 2], [2]), [3], "int32")
 
 
 @pytest.mark.parametrize("kth", [0, 3, -1, (1, 4), [0, -2]], ids=repr)

@@ -256,3 +256,10 @@ def expect(tensor: Any, dtype: str, shape: tuple[int, ...], values: Any) -> None
     """Check dtype and shape first, then the values exactly (NaN equals NaN)."""
     assert (str(tensor.dtype), tensor.shape) == (dtype, shape)
     np.testing.assert_array_equal(tensor.numpy(), np.asarray(values, dtype=dtype))
+
+
+def same(tensor: Any, values: Any, dtype: str | None = None) -> None:
+    """Check dtype, without one that of the array, and shape; then the values exactly."""
+    wanted = np.asarray(values)
+    assert (str(tensor.dtype), tensor.shape) == (dtype or dt.of(wanted.dtype).name, wanted.shape)
+    np.testing.assert_array_equal(tensor.numpy(), wanted)
