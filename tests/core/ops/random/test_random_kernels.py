@@ -43,3 +43,18 @@ def test_keys_and_spans_have_their_dtypes() -> None:
         tp.run_kernel("RandomBits", [signed], {"shape": 2})
     with pytest.raises(DTypeError, match=r"input 'span' is int32\[\], but .* uint32, uint64"):
         tp.run_kernel("RandomIntegers", [key(), np.int32(5)], {"shape": 2})
+
+
+@pytest.mark.usefixtures("on_the_cpu")
+def test_multinomial_is_called_by_name() -> None:
+    for logits, options, error, message in (
+        (np.zeros((1, 2, 3)), {}, ShapeError, "logits must have rank 1 or 2"),
+        (np.zeros((2, 0)), {}, ShapeError, "a nonempty last axis"),
+        (np.zeros(3), {"seed": -1}, ArgumentError, "attribute 'seed': must be in"),
+        (np.zeros(3), {"num_samples": -1}, ArgumentError, "must be at least 0"),
+    ):
+        attributes = {"num_samples": 5, "seed": 7, **options}
+        with pytest.raises(error, match=message):
+            tp.run_kernel("Multinomial", {"logits": logits}, attributes)
+    with pytest.raises(AttributeError, match=r"here it is tensorplug.random.categorical"):
+        tp.multinomial  # noqa: B018  # the hint
