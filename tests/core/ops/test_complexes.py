@@ -8,19 +8,8 @@ from tests.core.support.engines import expect
 
 import tensorplug as tp
 from tensorplug.errors import DTypeError
-from tensorplug.testing import isolated_engine
-from tensorplug_conformance.primitives import PRIMITIVES
 
-
-@pytest.fixture(scope="module", params=["native", "decomposed"], autouse=True)
-def form(request):
-    """Run natively, and then with the primitives alone."""
-    with isolated_engine("cpu"):
-        if request.param == "decomposed":
-            for name in tp.kernels_for("cpu"):
-                if name not in PRIMITIVES:
-                    tp.unregister_kernel(name, "cpu")
-        yield request.param
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
 def test_dtypes():

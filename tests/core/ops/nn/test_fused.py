@@ -1,4 +1,4 @@
-"""Products with bias and activation: public functions, defaults, and refusals."""
+"""Products with bias and activation: TensorFlow.js's calls, and refusals."""
 
 from __future__ import annotations
 
