@@ -67,7 +67,6 @@ MEANINGS: dict[str, str] = {
     "max_output_size": "most boxes to select",
     "method": "how to read between pixels",
     "mode": "whether the edge itself is left out ('reflect') or repeated ('symmetric')",
-    "n": "how often digamma is differentiated, at least once",
     "n_cols": "number of columns; None means `n_rows`",
     "n_gram_widths": "lengths of the n-grams",
     "n_rows": "number of rows",
@@ -182,7 +181,6 @@ SHAPES: dict[str, tuple[str, ...]] = {
     "BatchToSpaceND": (
         "[batch / product of `block_shape`, size * block - crops of each block axis, others]",
     ),
-    "Betainc": ("the shapes of all inputs broadcast",),
     "Bincount": ("[`size`]",),
     "Bitcast": (
         (
@@ -274,7 +272,6 @@ SHAPES: dict[str, tuple[str, ...]] = {
     "OneHot": ("that of `indices`, then `depth`",),
     "Pack": ("that of `xs`, with the number of them at `axis`",),
     "PadV2": (_OF_PADDED,),
-    "Polygamma": ("that of `x`",),
     "Pool": (_WINDOWS,),
     "Prod": ("that of `x` without `axis`; the axes have size 1 with `keep_dims`",),
     "PseudoInverse": ("that of `input`, the last two axes swapped",),

@@ -18,10 +18,12 @@ moving elements      ``Selection``, ``selection``, ``scatter_depth``, ``match_ra
 random numbers       ``philox``, ``box_muller``, ``RANDOM_KEY``, ``key_halves``; ``drawing``:
                      reading the arguments of a draw, and rejection
 activations          ``GELU_CUBIC``, ``GELU_REACH``, ``SELU_ALPHA``, ``SELU_SCALE``, ``SILU_REACH``
-special functions    ``elementary``, ``error_function``, ``polynomial``, ``ratio``, ``*_formulas``
+formulas             ``elementary``, ``error_function``, ``complement_formulas``, ``polynomial``,
+                     ``ratio``, ``high_half``
 products             ``contraction_order``, ``attention_scores``
 ranges               ``lowest``, ``highest``, ``in_range``
 on the host          ``host_functions``
+decompositions       ``least_group``: from how many elements on a backend compiles groups
 ===================  =============================================================================
 """
 
@@ -33,6 +35,7 @@ from typing import TYPE_CHECKING, Any
 from tensorplug import host_functions
 from tensorplug.contract import windows
 from tensorplug.contract.windows import channel_axis, spatial_axes
+from tensorplug.dispatch.device import least_group
 from tensorplug.ops import contraction_order
 from tensorplug.ops.arrangement import match_ranks
 from tensorplug.ops.blocks import (
@@ -67,13 +70,8 @@ from tensorplug.ops.order import highest, in_range, lowest
 from tensorplug.ops.random import box_muller, philox
 from tensorplug.ops.random.random import KEY as RANDOM_KEY
 from tensorplug.ops.random.random import halves as key_halves
-from tensorplug.ops.special import (
-    gamma_formulas,
-    incomplete_beta_formulas,
-    incomplete_gamma_formulas,
-    normal_formulas,
-)
-from tensorplug.ops.special.evaluation import polynomial, ratio
+from tensorplug.ops.special import complement_formulas
+from tensorplug.ops.special.evaluation import high_half, polynomial, ratio
 from tensorplug.tensors import drawing
 
 if TYPE_CHECKING:
@@ -100,6 +98,7 @@ __all__ = [
     "cells_first_permutation",
     "channel_axis",
     "channel_broadcast_shape",
+    "complement_formulas",
     "contraction_order",
     "convolution_windows",
     "dilated_pooling_windows",
@@ -108,17 +107,15 @@ __all__ = [
     "elementary",
     "error_function",
     "fill_modes",
-    "gamma_formulas",
+    "high_half",
     "highest",
     "host_functions",
     "in_range",
-    "incomplete_beta_formulas",
-    "incomplete_gamma_formulas",
     "key_halves",
+    "least_group",
     "lowest",
     "match_ranks",
     "nearest_pixels",
-    "normal_formulas",
     "philox",
     "pixel_levels",
     "plan_depth_rearrangement",

@@ -1,4 +1,4 @@
-"""Special functions: gamma, error and Bessel functions, entropies.
+"""Special functions: error functions; extensions bring gamma and Bessel functions, entropies.
 
 The names are those of ``scipy.special``. ``expit`` is ``nn.sigmoid``.
 """

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug.algorithms import incomplete_gamma_formulas
 from tensorplug.errors import GradientNotFoundError
+from tensorplug_science.special import incomplete_gamma_formulas
 
 from .expecting import close, expect
 

@@ -195,6 +195,7 @@ def test_float16_is_computed_in_float32() -> None:
     ("call", "error", "message"),
     [
         (lambda: special.polygamma(-1, 2.0), ArgumentError, "polygamma: n must be at least 0"),
+        (lambda: special.polygamma(164, 2.0), ArgumentError, "must be at most 163, got 164"),
         (lambda: special.polygamma(1.5, 2.0), ArgumentError, "polygamma: n must be an integer"),
         (
             lambda: special.polygamma([1.5], 2.0),
@@ -215,3 +216,18 @@ def test_float16_is_computed_in_float32() -> None:
 def test_bad_calls(call: Any, error: Any, message: str) -> None:
     with pytest.raises(error, match=message):
         call()
+
+
+def density(x: Any) -> Any:
+    return np.exp(-0.5 * x * x) / np.sqrt(2 * np.longdouble(math.pi))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_derivatives_of_ndtr(dtype: str) -> None:
+    x = np.array([-0.75, -0.25, -1e-3, 0.0, 0.125, 0.875], dtype)
+    exact = x.astype(np.longdouble)
+    first = tp.grad(lambda x: tp.sum(special.ndtr(x)))
+    second = tp.grad(lambda x: tp.sum(first(x)))
+    for found, right in ((first, density(exact)), (second, -exact * density(exact))):
+        room = 16 * np.finfo(dtype).eps * np.abs(right) + 16 * np.finfo(dtype).smallest_subnormal
+        assert (np.abs(found(tp.asarray(x)).numpy() - right) <= room).all()

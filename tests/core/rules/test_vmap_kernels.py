@@ -19,13 +19,12 @@ from tensorplug_conformance.denominator import entries
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 CASES = 12
-SLOW = {"Igamma": 1, "Igammac": 1}  # cases: the formulas are long
 
 
 @pytest.mark.parametrize("kernel", [name for name in KERNELS if name not in WITHOUT_INPUTS])
 def test_equal_to_the_stack(kernel: str) -> None:
     done = refused = 0
-    chosen = [case for _, case in islice(cases(kernel), SLOW.get(kernel, CASES))]
+    chosen = [case for _, case in islice(cases(kernel), CASES)]
     for number, call in enumerate(batched_calls(entries()[kernel], chosen)):
         try:
             meant = call.one_by_one()

@@ -222,7 +222,6 @@ CASES = {  # error: call, what the message says
             lambda: tp.signal.cosine_window(4, LONG, 0.5),
             "cosine_window: a does not fit into float64",
         ),
-        (lambda: tp.special.polygamma(164, X), "attribute 'n': must be at most 163, got 164"),
         (
             lambda: tp.random.Generator(0).spawn(2**20 + 1),
             "spawn: n must be at most 1048576, got 1048577",

@@ -308,3 +308,9 @@ def _drop(cache: dict[Hashable, Any], number: int) -> list[Hashable]:
 def device_name(backend_name: str, number: int | str | None) -> str:
     """Return the name of a device; number 0 (or None) has the backend's name."""
     return f"{backend_name}:{number}" if number else backend_name
+
+
+def least_group(x: Any) -> int | None:
+    """Return ``Device.least_group`` of the real device that has tensor ``x``, also in a trace."""
+    device: Device = x._placement.device.root
+    return device.least_group()

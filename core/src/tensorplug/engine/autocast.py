@@ -58,10 +58,6 @@ IN_FLOAT32: Final = {
         "UnsortedSegmentSum",
     ),
     "cumulative": ("Cumprod", "Cumsum"),
-    "special functions": (
-        *("Betainc", "Digamma", "Erfcx"),
-        *("Erfinv", "Igamma", "Igammac", "Lgamma", "Ndtri", "Polygamma"),
-    ),
     "matrix functions": (
         *("Cholesky", "Eig", "LogMatrixDeterminant", "Lu", "MatrixDeterminant", "MatrixInverse"),
         *("MatrixSolve", "MatrixTriangularSolve", "PseudoInverse", "Qr", "SelfAdjointEigV2"),

@@ -39,6 +39,9 @@ EXTENSIONS: Final = {"train": "tensorplug_train"} | {
         ("random.", "random.counts", "binomial poisson"),
         ("random.", "random.simplex", "beta dirichlet laplace multivariate_normal"),
         ("special.", "special.bessel_functions", "i0 i0e i1 i1e j0 j1"),
+        ("special.", "special.error_functions", "erfcx erfinv log_ndtr ndtr ndtri"),
+        ("special.", "special.gamma_functions", "beta betaln digamma gammaln polygamma zeta"),
+        ("special.", "special.incomplete_functions", "betainc gammainc gammaincc"),
         ("special.", "special.entropies", "entr logit sinc xlog1py xlogy"),
     )
     for name in names.split()

@@ -10,6 +10,12 @@ import numpy as np
 from tensorplug.plugin import KernelSpec, KernelTable, TensorType
 from tensorplug_cpu.extensions import elementwise_kernel
 from tensorplug_science.decompositions.special import FORMULAS
+from tensorplug_science.special import (
+    gamma_formulas,
+    incomplete_beta_formulas,
+    incomplete_gamma_formulas,
+    specs,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,3 +37,28 @@ def _register(spec: KernelSpec, formula: Callable[..., Any]) -> None:
 
 for _spec, _formula in FORMULAS.items():
     _register(_spec, _formula)
+
+
+@kernels.prepare(specs.IGAMMA)
+def igamma(a: TensorType, x: TensorType, *, out: TensorType) -> Callable[..., Array]:
+    return elementwise_kernel(partial(_evaluate, incomplete_gamma_formulas.gammainc), out)
+
+
+@kernels.prepare(specs.IGAMMAC)
+def igammac(a: TensorType, x: TensorType, *, out: TensorType) -> Callable[..., Array]:
+    return elementwise_kernel(partial(_evaluate, incomplete_gamma_formulas.gammaincc), out)
+
+
+@kernels.prepare(specs.BETAINC)
+def betainc(
+    a: TensorType, b: TensorType, x: TensorType, *, out: TensorType
+) -> Callable[..., Array]:
+    return elementwise_kernel(partial(_evaluate, incomplete_beta_formulas.betainc), out)
+
+
+@kernels.prepare(specs.POLYGAMMA)
+def polygamma(x: TensorType, *, n: int, out: TensorType) -> Callable[..., Array]:
+    def formula(xp: Any, x: Array) -> Any:
+        return gamma_formulas.polygamma(xp, x, n)
+
+    return elementwise_kernel(partial(_evaluate, formula), out, in_blocks=True)

@@ -15,10 +15,12 @@ from math import pi
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import tensorplug as tp
-from tensorplug.algorithms import drawing, gamma_formulas, incomplete_gamma_formulas
+from tensorplug.algorithms import drawing
 from tensorplug.errors import ArgumentError, DTypeError
 from tensorplug.plugin import arguments, as_key, host_values, shapes
 from tensorplug.plugin import dtypes as dt
+from tensorplug_science.special import gamma_formulas, incomplete_gamma_formulas
+from tensorplug_science.special.gamma_functions import gammaln
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -334,7 +336,7 @@ _SMALL: Final = 8.0
 def _log_poisson(k: Tensor, mean: Tensor, error: Any) -> Tensor:
     """Return the logarithm of the Poisson probability of k >= 0; the mean is ``mean + error``."""
     few, many = tp.minimum(k, _SMALL), tp.maximum(k, _SMALL)
-    near = few * tp.log(mean) - mean - tp.special.gammaln(few + 1.0)
+    near = few * tp.log(mean) - mean - gammaln(few + 1.0)
     far = -0.5 * tp.log(many * (2.0 * pi)) - gamma_formulas.stirling_remainder(many)
     far = far - incomplete_gamma_formulas.deviance(tp, many, mean, (many - mean) - error)
     return tp.where(k < _SMALL, near, far)

@@ -8,61 +8,18 @@ from __future__ import annotations
 from math import factorial, inf, nan
 from typing import TYPE_CHECKING, Any, Final
 
-from tensorplug.contract import attributes, inference, shapes
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract.spec import KernelSpec, TensorType
-from tensorplug.dispatch import host_values
-from tensorplug.dispatch.calls import as_tensor, dispatch, dispatch_unary
+import tensorplug as tp
 from tensorplug.errors import ArgumentError, DTypeError
-from tensorplug.ops.elementwise.arithmetic import maximum, minimum
-from tensorplug.ops.elementwise.choosing import where
-from tensorplug.ops.elementwise.powers import log1p
-from tensorplug.ops.elementwise.unary import exp, floor, log
-from tensorplug.ops.kinds import compute
-from tensorplug.ops.special.gamma_formulas import BERNOULLI, stirling_remainder
+from tensorplug.plugin import as_tensor, dispatch, host_values, kinds, shapes
+from tensorplug.plugin import dtypes as dt
+from tensorplug_science.special.gamma_formulas import BERNOULLI, stirling_remainder
+from tensorplug_science.special.specs import DIGAMMA, LGAMMA, POLYGAMMA
 
 if TYPE_CHECKING:
-    from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.plugin import Tensor
     from tensorplug.typing import ArrayLike
 
 __all__ = ["beta", "betaln", "digamma", "gammaln", "polygamma", "zeta"]
-
-LGAMMA = KernelSpec(
-    "Lgamma",
-    ("x",),
-    inference.same,
-    accepts=dt.REAL,
-    promote=("x",),
-    inexact=True,
-    elementwise=True,
-)
-DIGAMMA = KernelSpec(
-    "Digamma",
-    ("x",),
-    inference.same,
-    accepts=dt.REAL,
-    promote=("x",),
-    inexact=True,
-    elementwise=True,
-)
-
-
-def _infer_polygamma(x: TensorType, *, n: int) -> TensorType:  # noqa: ARG001 - an attribute
-    return x
-
-
-_HIGHEST: Final = 163  # order whose polynomial in cot(pi x) has coefficients of float64
-
-POLYGAMMA = KernelSpec(
-    "Polygamma",
-    ("x",),
-    _infer_polygamma,
-    attributes={"n": attributes.integer(at_least=1, at_most=_HIGHEST)},
-    accepts=dt.REAL,
-    promote=("x",),
-    inexact=True,
-    elementwise=True,
-)
 
 
 def gammaln(x: ArrayLike, /) -> Tensor:
@@ -83,7 +40,7 @@ def gammaln(x: ArrayLike, /) -> Tensor:
         Tensor([inf, inf], dtype=float32, device='cpu')
 
     """
-    return dispatch_unary(LGAMMA, x)
+    return dispatch(LGAMMA, x)
 
 
 def digamma(x: ArrayLike, /) -> Tensor:
@@ -103,7 +60,7 @@ def digamma(x: ArrayLike, /) -> Tensor:
         array([-0.5772,  0.4228], dtype=float32)
 
     """
-    return dispatch_unary(DIGAMMA, x)
+    return dispatch(DIGAMMA, x)
 
 
 def polygamma(n: ArrayLike, x: ArrayLike, /) -> Tensor:
@@ -143,28 +100,28 @@ def _polygamma_of_orders(n: Any, x: Any) -> Tensor:
     orders = as_tensor(n, what="polygamma: n")
     if orders.dtype not in dt.INTEGER:
         raise DTypeError(f"polygamma: n must hold integers, got {orders.type}")
-    return compute("polygamma", _polygamma, n=orders, x=x)
+    return kinds.compute("polygamma", _polygamma, n=orders, x=x)
 
 
 def _polygamma(n: Tensor, x: Tensor) -> Tensor:
     possible = n > 0.0
-    s = where(possible, n, 1.0) + 1.0
+    s = tp.where(possible, n, 1.0) + 1.0
     # n! as a power of s within the sum, where it cannot overflow.
-    unit = exp(gammaln(s) / s)
+    unit = tp.exp(gammaln(s) / s)
     odd = _is_odd(s) == 1.0
     mirrored = x < 0.0
     # The sum over all whole k of (x + k)**-s, less those terms for which x + k is beyond x.
-    right = _scaled_zeta(s, where(mirrored, 1.0 - x, x), unit)
-    part = where(mirrored, x - floor(x), 0.5)
+    right = _scaled_zeta(s, tp.where(mirrored, 1.0 - x, x), unit)
+    part = tp.where(mirrored, x - tp.floor(x), 0.5)
     above, below = _scaled_zeta(s, part, unit), _scaled_zeta(s, 1.0 - part, unit)
-    below = where(below == inf, inf, below - right)
-    signed = where(odd, -below, below)
+    below = tp.where(below == inf, inf, below - right)
+    signed = tp.where(odd, -below, below)
     # Of two that overflow, the one nearer to its pole decides; at a pole, the one above it.
-    left = where((below == inf) & (part > 0.5), signed, above + signed)
-    left = where((above == inf) & (part < 0.5), above, left)
-    total = where(mirrored, left, right)
-    found = where(odd, -total, total)
-    return where(possible, found, where(n == 0.0, digamma(x), nan))
+    left = tp.where((below == inf) & (part > 0.5), signed, above + signed)
+    left = tp.where((above == inf) & (part < 0.5), above, left)
+    total = tp.where(mirrored, left, right)
+    found = tp.where(odd, -total, total)
+    return tp.where(possible, found, tp.where(n == 0.0, digamma(x), nan))
 
 
 def betaln(a: ArrayLike, b: ArrayLike, /) -> Tensor:
@@ -187,7 +144,7 @@ def betaln(a: ArrayLike, b: ArrayLike, /) -> Tensor:
         -2.4849
 
     """
-    return compute("betaln", _betaln, a=a, b=b)
+    return kinds.compute("betaln", _betaln, a=a, b=b)
 
 
 # From here on Stirling's formula is used.
@@ -196,36 +153,38 @@ _HALF_LOG_2_PI: Final = 0.9189385332046727
 
 
 def _betaln(a: Tensor, b: Tensor) -> Tensor:
-    low, high = minimum(a, b), maximum(a, b)
+    low, high = tp.minimum(a, b), tp.maximum(a, b)
     # gamma(low) / gamma(low + high) has a limit: that of B(1 - low - high, high), up to sign.
     cancel = _poles_cancel(low, high)
-    low = where(cancel, 1.0 - low - floor(high), low)
-    high = where(cancel, floor(high), high)  # floor: whole numbers have no neighbours, no slope
-    low, high = minimum(low, high), maximum(low, high)
+    low = tp.where(cancel, 1.0 - low - tp.floor(high), low)
+    high = tp.where(
+        cancel, tp.floor(high), high
+    )  # floor: whole numbers have no neighbours, no slope
+    low, high = tp.minimum(low, high), tp.maximum(low, high)
     total = low + high
     endless = high == inf
     far = (high >= _FAR) & ~endless
-    x = where(far, high, _FAR)  # keeps NaN out of the formula that is not chosen
-    y = where(far & (low > 0.0), low, _FAR)
+    x = tp.where(far, high, _FAR)  # keeps NaN out of the formula that is not chosen
+    y = tp.where(far & (low > 0.0), low, _FAR)
     ratio = y / x
-    bend = log1p(ratio)
+    bend = tp.log1p(ratio)
     rest = stirling_remainder(x) - stirling_remainder(x + y)
-    one_far = gammaln(y) - (x - 0.5) * bend - y * (log(x + y) - 1.0) + rest
-    z = where(y >= _FAR, y, _FAR)
-    share = log(ratio) - bend
-    both_far = _HALF_LOG_2_PI - 0.5 * log(x) + (z - 0.5) * share - x * bend
+    one_far = gammaln(y) - (x - 0.5) * bend - y * (tp.log(x + y) - 1.0) + rest
+    z = tp.where(y >= _FAR, y, _FAR)
+    share = tp.log(ratio) - bend
+    both_far = _HALF_LOG_2_PI - 0.5 * tp.log(x) + (z - 0.5) * share - x * bend
     both_far = both_far + (rest + stirling_remainder(z))
-    chosen = where(y >= _FAR, both_far, one_far)
+    chosen = tp.where(y >= _FAR, both_far, one_far)
     near = far & (low > 0.0)
     # Where gamma(low) or high is infinite, so is the sum, whatever gamma(low + high) is.
-    p, q = where(near, 1.0, low), where(near, 1.0, high)
-    s = where(near | endless | _is_pole(low), 1.0, total)
+    p, q = tp.where(near, 1.0, low), tp.where(near, 1.0, high)
+    s = tp.where(near | endless | _is_pole(low), 1.0, total)
     other = gammaln(p) + gammaln(q) - gammaln(s)
-    return where(near, chosen, where(endless & (low > 0.0), -inf, other))
+    return tp.where(near, chosen, tp.where(endless & (low > 0.0), -inf, other))
 
 
 def _is_pole(x: Tensor) -> Tensor:
-    return (floor(x) == x) & (x <= 0.0)
+    return (tp.floor(x) == x) & (x <= 0.0)
 
 
 def _poles_cancel(low: Tensor, high: Tensor) -> Tensor:
@@ -233,7 +192,7 @@ def _poles_cancel(low: Tensor, high: Tensor) -> Tensor:
 
     Beyond -2**31, SciPy's limit, numbers stand for their neighbours, and it is False.
     """
-    whole = _is_pole(low) & (high > 0.0) & (floor(high) == high)
+    whole = _is_pole(low) & (high > 0.0) & (tp.floor(high) == high)
     return whole & (low + high <= 0.0) & (low > 1.0 - 2.0**31)
 
 
@@ -253,26 +212,26 @@ def beta(a: ArrayLike, b: ArrayLike, /) -> Tensor:
         0.0833
 
     """
-    return compute("beta", _beta, a=a, b=b)
+    return kinds.compute("beta", _beta, a=a, b=b)
 
 
 def _beta(a: Tensor, b: Tensor) -> Tensor:
-    low, high = minimum(a, b), maximum(a, b)
+    low, high = tp.minimum(a, b), tp.maximum(a, b)
     # Of the two signs that cancel, (-1)**high is left.
     cancel = _poles_cancel(low, high)
-    sign = where(cancel, 1.0 - 2.0 * _is_odd(high), _sign(a) * _sign(b))
+    sign = tp.where(cancel, 1.0 - 2.0 * _is_odd(high), _sign(a) * _sign(b))
     total = low + high
-    return exp(_betaln(a, b)) * where(_is_pole(total), sign, sign * _sign(total))
+    return tp.exp(_betaln(a, b)) * tp.where(_is_pole(total), sign, sign * _sign(total))
 
 
 def _sign(x: Tensor) -> Tensor:
     """Return the sign of ``gamma(x)``: NaN at its poles."""
-    return where(x > 0.0, 1.0, where(_is_pole(x), nan, 1.0 - 2.0 * _is_odd(floor(x))))
+    return tp.where(x > 0.0, 1.0, tp.where(_is_pole(x), nan, 1.0 - 2.0 * _is_odd(tp.floor(x))))
 
 
 def _is_odd(whole: Tensor) -> Tensor:
     """Return 1 for odd numbers, 0 for even ones."""
-    return whole - 2.0 * floor(whole * 0.5)
+    return whole - 2.0 * tp.floor(whole * 0.5)
 
 
 def zeta(s: ArrayLike, q: ArrayLike = 1.0, /) -> Tensor:
@@ -302,7 +261,7 @@ def zeta(s: ArrayLike, q: ArrayLike = 1.0, /) -> Tensor:
         Tensor([inf, nan], dtype=float32, device='cpu')
 
     """
-    return compute("zeta", _zeta, s=s, q=q)
+    return kinds.compute("zeta", _zeta, s=s, q=q)
 
 
 _TERMS: Final = 10
@@ -316,11 +275,11 @@ def _zeta(s: Tensor, q: Tensor) -> Tensor:
 def _scaled_zeta(s: Tensor, q: Tensor, unit: Tensor | float) -> Tensor:
     """Return ``unit**s * zeta(s, q)``; the sum of ``((q + k) / unit) ** -s``."""
     possible = (s > 1.0) & (q > 0.0) & (q < inf)
-    exponent, first = where(possible, s, 2.0), where(possible, q, 1.0)
+    exponent, first = tp.where(possible, s, 2.0), tp.where(possible, q, 1.0)
     a = first + float(_TERMS)
     power = (a / unit) ** -exponent
     # Beyond, the remainder is less than the rounding error of the first term.
-    bounded = minimum(exponent, 4.0 * a)
+    bounded = tp.minimum(exponent, 4.0 * a)
     inverse = 1.0 / a
     square = inverse * inverse
     nested: Any = 0.0
@@ -332,6 +291,6 @@ def _scaled_zeta(s: Tensor, q: Tensor, unit: Tensor | float) -> Tensor:
     total = power * rest
     for k in reversed(range(_TERMS)):
         total = total + ((first + float(k)) / unit) ** -exponent
-    whole = (q <= 0.0) & (floor(q) == q)
-    outside = where((s == 1.0) | ((s > 1.0) & whole), inf, nan)
-    return where(possible, total, where((s > 1.0) & (q == inf), 0.0, outside))
+    whole = (q <= 0.0) & (tp.floor(q) == q)
+    outside = tp.where((s == 1.0) | ((s > 1.0) & whole), inf, nan)
+    return tp.where(possible, total, tp.where((s > 1.0) & (q == inf), 0.0, outside))

@@ -12,9 +12,9 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
-from tensorplug.ops.special.evaluation import are_few, column, piecewise
-from tensorplug.ops.special.gamma_formulas import digamma, lgamma_right, stirling_remainder
-from tensorplug.ops.special.incomplete_gamma_formulas import (
+from tensorplug_science.special.evaluation import are_few, column, piecewise
+from tensorplug_science.special.gamma_formulas import digamma, lgamma_right, stirling_remainder
+from tensorplug_science.special.incomplete_gamma_formulas import (
     deviance,
     integrals,
     less_log1p,

@@ -9,40 +9,39 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.ops.elementwise.choosing import where
-from tensorplug.ops.elementwise.unary import exp, log
-from tensorplug.ops.special import incomplete_gamma_formulas as formulas
-from tensorplug.ops.special.gamma_functions import digamma, gammaln
-from tensorplug.ops.special.tensor_functions import FUNCTIONS
+import tensorplug as tp
+from tensorplug_science.special import incomplete_gamma_formulas as formulas
+from tensorplug_science.special.gamma_functions import digamma, gammaln
+from tensorplug_science.special.tensor_functions import FUNCTIONS
 
 if TYPE_CHECKING:
-    from tensorplug.dispatch.tensor import Tensor
+    from tensorplug.plugin import Tensor
 
 
 def concentration_slope(a: Tensor, x: Tensor) -> Tensor:
     """Return dP(a, x) / da, and 0 where ``a`` or ``x`` is not positive and finite."""
     inside = (a > 0.0) & (a < inf) & (x > 0.0) & (x < inf)
-    p, t = where(inside, a, 1.0), where(inside, x, 1.0)
+    p, t = tp.where(inside, a, 1.0), tp.where(inside, x, 1.0)
     lower = formulas.is_lower(FUNCTIONS, p, t)
     by_series = lower & (p < formulas.WHOLE)
     by_small = ~lower & (t < formulas.SMALL)
     by_fraction = ~lower & ~by_small & (t < formulas.FAR)
     by_integral = ~(by_series | by_small | by_fraction)
-    found = where(
+    found = tp.where(
         by_series,
-        _series(where(by_series, p, 1.0), where(by_series, t, 1.0)),
-        where(
+        _series(tp.where(by_series, p, 1.0), tp.where(by_series, t, 1.0)),
+        tp.where(
             by_integral,
-            _integral(where(by_integral, p, 30.0), where(by_integral, t, 30.0), lower),
-            where(
+            _integral(tp.where(by_integral, p, 30.0), tp.where(by_integral, t, 30.0), lower),
+            tp.where(
                 by_small,
-                _small(where(by_small, p, 0.5), where(by_small, t, 1.0)),
-                _fraction(where(by_fraction, p, 1.0), where(by_fraction, t, 2.0)),
+                _small(tp.where(by_small, p, 0.5), tp.where(by_small, t, 1.0)),
+                _fraction(tp.where(by_fraction, p, 1.0), tp.where(by_fraction, t, 2.0)),
             ),
         ),
     )
-    slope = where(lower, found, -found)
-    return where(inside, slope, 0.0 * p)
+    slope = tp.where(lower, found, -found)
+    return tp.where(inside, slope, 0.0 * p)
 
 
 def _series(a: Tensor, x: Tensor) -> Tensor:
@@ -52,8 +51,8 @@ def _series(a: Tensor, x: Tensor) -> Tensor:
         ratio = x / (a + float(n))
         change = (change - total / (a + float(n))) * ratio
         total = 1.0 + total * ratio
-    density = exp(formulas.log_density(FUNCTIONS, a, x))
-    slope: Tensor = density * (total * (log(x) - digamma(a + 1.0)) + change)
+    density = tp.exp(formulas.log_density(FUNCTIONS, a, x))
+    slope: Tensor = density * (total * (tp.log(x) - digamma(a + 1.0)) + change)
     return slope
 
 
@@ -65,8 +64,8 @@ def _fraction(a: Tensor, x: Tensor) -> Tensor:
         share = float(n) / result
         change = share + share * (float(n) - a) / result * change - 1.0
         result = x - a + (2.0 * n - 1.0) - share * (float(n) - a)
-    part = exp(formulas.log_density(FUNCTIONS, a, x)) * a / result
-    slope: Tensor = part * (log(x) - digamma(a) - change / result)
+    part = tp.exp(formulas.log_density(FUNCTIONS, a, x)) * a / result
+    slope: Tensor = part * (tp.log(x) - digamma(a) - change / result)
     return slope
 
 
@@ -79,8 +78,8 @@ def _small(a: Tensor, x: Tensor) -> Tensor:
         factor = x * (-1.0 / float(n))
         change = (change - inverse * inverse) * factor
         total = (inverse + total) * factor
-    power = exp(a * log(x) - gammaln(a + 1.0))
-    log_slope = log(x) - digamma(a + 1.0)
+    power = tp.exp(a * tp.log(x) - gammaln(a + 1.0))
+    log_slope = tp.log(x) - digamma(a + 1.0)
     slope: Tensor = -power * (log_slope * (1.0 + a * total) + total + a * change)
     return slope
 
@@ -90,6 +89,6 @@ def _integral(a: Tensor, x: Tensor, lower: Tensor) -> Tensor:
     total, moment = formulas.integrate(
         FUNCTIONS, a, x, lower & (x < a), lambda u: (FUNCTIONS.log1p(u),)
     )
-    density = exp(formulas.log_density(FUNCTIONS, a, x)) * (a / x)
-    result: Tensor = density * (total * (log(x) - digamma(a)) + moment)
+    density = tp.exp(formulas.log_density(FUNCTIONS, a, x)) * (a / x)
+    result: Tensor = density * (total * (tp.log(x) - digamma(a)) + moment)
     return result

@@ -4,53 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug.contract import dtypes as dt
-from tensorplug.contract import inference, shapes
-from tensorplug.contract.spec import KernelSpec, TensorType
-from tensorplug.dispatch.calls import dispatch, dispatch_binary
-from tensorplug.dispatch.context import is_recorded
-from tensorplug.dispatch.tensor import Tensor
-from tensorplug.errors import GradientNotFoundError
+from tensorplug.plugin import dispatch
+from tensorplug_science.special.specs import BETAINC, IGAMMA, IGAMMAC
 
 if TYPE_CHECKING:
+    from tensorplug.plugin import Tensor
     from tensorplug.typing import ArrayLike
 
 __all__ = ["betainc", "gammainc", "gammaincc"]
-
-IGAMMA = KernelSpec(
-    "Igamma",
-    ("a", "x"),
-    inference.broadcast,
-    accepts=dt.REAL,
-    promote=("a", "x"),
-    inexact=True,
-    elementwise=True,
-)
-IGAMMAC = KernelSpec(
-    "Igammac",
-    ("a", "x"),
-    inference.broadcast,
-    accepts=dt.REAL,
-    promote=("a", "x"),
-    inexact=True,
-    elementwise=True,
-)
-
-
-def _infer_betainc(a: TensorType, b: TensorType, x: TensorType) -> TensorType:
-    """Infer the broadcast shape of the inputs."""
-    return TensorType(a.dtype, shapes.broadcast(a.shape, b.shape, x.shape))
-
-
-BETAINC = KernelSpec(
-    "Betainc",
-    ("a", "b", "x"),
-    _infer_betainc,
-    accepts=dt.REAL,
-    promote=("a", "b", "x"),
-    inexact=True,
-    elementwise=True,
-)
 
 
 def gammainc(a: ArrayLike, x: ArrayLike, /) -> Tensor:
@@ -74,7 +35,7 @@ def gammainc(a: ArrayLike, x: ArrayLike, /) -> Tensor:
         0.8647
 
     """
-    return dispatch_binary(IGAMMA, a, x)
+    return dispatch(IGAMMA, a, x)
 
 
 def gammaincc(a: ArrayLike, x: ArrayLike, /) -> Tensor:
@@ -97,7 +58,7 @@ def gammaincc(a: ArrayLike, x: ArrayLike, /) -> Tensor:
         '1.8049e-35'
 
     """
-    return dispatch_binary(IGAMMAC, a, x)
+    return dispatch(IGAMMAC, a, x)
 
 
 def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike, /) -> Tensor:
@@ -110,7 +71,7 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike, /) -> Tensor:
     concentrations are 0 or both infinite. It is differentiable in ``x`` only.
 
     Raises:
-        GradientNotFoundError: a gradient is being recorded for ``a`` or ``b``. Pass
+        GradientNotFoundError: a derivative in ``a`` or ``b`` is asked for. Pass
             ``stop_gradient(a)`` where it is a constant.
 
     ``betainc(b, a, 1 - x)`` is 1 minus this function, also accurate where that is small.
@@ -124,10 +85,4 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike, /) -> Tensor:
         array([0.    , 0.0625, 1.    ], dtype=float32)
 
     """
-    for name, operand in (("a", a), ("b", b)):
-        if isinstance(operand, Tensor) and is_recorded(operand):
-            raise GradientNotFoundError(
-                f"betainc has no derivative with respect to {name} here: no formula is known that "
-                f"is accurate everywhere. Pass tensorplug.stop_gradient({name}) for a constant"
-            )
     return dispatch(BETAINC, a, b, x)

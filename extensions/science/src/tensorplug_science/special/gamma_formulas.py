@@ -12,7 +12,8 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
-from tensorplug.ops.special.evaluation import distance_to_whole, polynomial, ratio
+from tensorplug.algorithms import polynomial, ratio
+from tensorplug_science.special.evaluation import distance_to_whole
 
 # lgamma(1 + z) / z for z + 0.5 in [0, 1]
 _LGAMMA_1: Final = (

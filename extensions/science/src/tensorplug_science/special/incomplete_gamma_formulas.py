@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug.ops.special.evaluation import are_few, column, piecewise
-from tensorplug.ops.special.gamma_formulas import (
+from tensorplug_science.special.evaluation import are_few, column, piecewise
+from tensorplug_science.special.gamma_formulas import (
     lgamma_of_1_plus,
     lgamma_right,
     stirling_remainder,

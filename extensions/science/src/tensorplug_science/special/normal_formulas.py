@@ -1,11 +1,9 @@
-"""The complement of the error function, and the inverses of both.
+"""The scaled complement of the error function, and inverses.
 
-The coefficients of erfc are those of ``ops.error_function``: from 1.25 on, x erfc(x) is
-exp(-x**2 - 0.5625 + R(1 / x**2)), so that x erfcx(x), which lacks exp(-x**2), is simple. The
-rational functions of the inverse normal distribution function are our own, in the variables of M.
-J. Wichura's algorithm AS 241 (Applied Statistics 37, 1988): a central one, and two in the square
-root of -ln p. Each interpolates at Chebyshev nodes of its interval, in arithmetic of 50
-digits, and is accurate to 1e-15.
+erfcx has the pieces of erfc, which the core has. The rational functions of the inverse normal
+distribution function are our own, in the variables of M. J. Wichura's algorithm AS 241 (Applied
+Statistics 37, 1988): a central one, and two in the square root of -ln p. Each interpolates at
+Chebyshev nodes of its interval, in arithmetic of 50 digits, and is accurate to 1e-15.
 """
 
 from __future__ import annotations
@@ -13,8 +11,8 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
-from tensorplug.ops.elementwise import error_function
-from tensorplug.ops.special.evaluation import high_half, ratio
+from tensorplug.algorithms import complement_formulas as complement
+from tensorplug.algorithms import high_half, ratio
 
 # ndtri(0.5 + q) / q for 0.180625 - q**2, |q| <= 0.425
 _NDTRI_CENTRAL: Final = (
@@ -93,55 +91,28 @@ _NDTRI_FAR: Final = (
     ),
 )
 _CENTRAL_REACH: Final = 0.425  # of p - 0.5
-_LARGE: Final = 30.0  # exp(-30**2) is 0, exp(30**2) infinite
-_NEAR, _AROUND_1, _MIDDLE = error_function.ENDS
-
-
-def erfc(xp: Any, x: Any) -> Any:
-    """Return ``1 - erf(x)``, accurate also where it is small."""
-    size = xp.abs(x)
-    cut = xp.where(size > _LARGE, _LARGE, size)
-    high = high_half(cut)
-    tail = _scaled_tail(xp, cut, xp.exp((high - cut) * (high + cut)))
-    tail = xp.exp(-high * high) * tail
-    far = xp.where(size < _AROUND_1, _complement_about_1(size), tail)
-    return xp.where(size < _NEAR, _complement_near_0(xp, x), xp.where(x < 0.0, 2.0 - far, far))
 
 
 def erfcx(xp: Any, x: Any) -> Any:
     """Return ``exp(x**2) * erfc(x)``."""
     size = xp.abs(x)
     square = x * x
-    about_1 = _complement_about_1(size)
+    about_1 = complement.complement_about_1(size)
     central = xp.where(x < 0.0, 2.0 - about_1, about_1)
-    central = xp.exp(square) * xp.where(size < _NEAR, _complement_near_0(xp, x), central)
-    cut = xp.where(size > _LARGE, _LARGE, size)
+    central = xp.exp(square) * xp.where(
+        size < complement.NEAR, complement.complement_near_0(xp, x), central
+    )
+    cut = xp.where(size > complement.LARGE, complement.LARGE, size)
     high = high_half(cut)
     power = xp.exp(high * high) * xp.exp((cut - high) * (cut + high))
-    tail = _scaled_tail(xp, size, 1.0)
+    tail = complement.scaled_tail(xp, size, 1.0)
     far = xp.where(x < 0.0, 2.0 * power - tail, tail)
-    return xp.where(size < _AROUND_1, central, far)
-
-
-def _complement_near_0(xp: Any, x: Any) -> Any:
-    product = x * ratio(error_function.NEAR_0, x * x)
-    return xp.where(x < 0.25, 1.0 - (x + product), 0.5 - ((x - 0.5) + product))
-
-
-def _complement_about_1(size: Any) -> Any:
-    return (1.0 - error_function.AT_1) - ratio(error_function.NEAR_1, size - 1.0)
-
-
-def _scaled_tail(xp: Any, size: Any, factor: Any) -> Any:
-    """Return ``factor * erfcx(size)`` from 1.25 on."""
-    w = 1.0 / (size * size)
-    near, far = ratio(error_function.MIDDLE, w), ratio(error_function.FAR, w)
-    return factor * xp.exp(xp.where(size < _MIDDLE, near, far) - 0.5625) / size
+    return xp.where(size < complement.AROUND_1, central, far)
 
 
 def exp_minus_half_square(xp: Any, x: Any) -> Any:
     """Return ``exp(-x**2 / 2)``, accurate where the exponent is large."""
-    cut = xp.where(xp.abs(x) > 2.0 * _LARGE, 2.0 * _LARGE, x)
+    cut = xp.where(xp.abs(x) > 2.0 * complement.LARGE, 2.0 * complement.LARGE, x)
     high = high_half(cut)
     return xp.exp(-0.5 * (high * high)) * xp.exp(0.5 * (high - cut) * (high + cut))
 
