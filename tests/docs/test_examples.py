@@ -48,7 +48,7 @@ def test_every_op_says_where_its_definition_comes_from() -> None:
         and value.__module__.startswith(("tensorplug.ops.", "tensorplug.library."))
         and not name.startswith(("tp.plugin.", "tp.algorithms."))
     }
-    assert len(texts) > 400
+    assert len(texts) > 350
     assert [name for name, text in texts.items() if not _SOURCE.search(text)] == []
 
 

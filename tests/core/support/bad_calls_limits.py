@@ -74,7 +74,7 @@ CASES = {  # error: call, what the message says
         ),
         (
             lambda: KernelSpec("Own", ("x",), infer, autocast=LONG),
-            "autocast must be 'low' or 'float32', got '",
+            "autocast must be 'low' or 'float32', got an integer",
         ),
         (
             lambda: KernelSpec("Own", ("x",), infer, attributes={"a": 1}),

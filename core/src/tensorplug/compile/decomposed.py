@@ -65,8 +65,7 @@ def _with_program(engine: Engine, plan: Plan) -> Plan:
 
 def _fuse(engine: Engine, plan: Plan) -> None:
     """Let the backend compute a large call in one pass, if it has several steps."""
-    # Not a kernel that replaces the backend's: somebody wants that one to run.
-    if plan.owner == plan.device.owner and plan.may_fuse():
+    if plan.yields() and plan.may_fuse():
         usage = Usage()
         run = _fuse_whole(engine, plan, usage)
         if run is not None:

@@ -58,6 +58,8 @@ class KernelEntry(Entry):
     ``override``: it is meant to replace a kernel that is registered already.
     ``setup``, ``teardown``: called with the Backend, once for each device that the kernel comes
     to, and once when it leaves it or the device is closed.
+    ``fuses``: a backend that compiles groups may compute large calls in one pass of the
+    decomposition instead, as it does in the place of its own kernels.
     """
 
     spec: KernelSpec
@@ -68,6 +70,7 @@ class KernelEntry(Entry):
     override: bool = False
     setup: OnDevice | None = None
     teardown: OnDevice | None = None
+    fuses: bool = False
     kept_in: ClassVar[str] = "kernels"
     _titled: ClassVar[str] = "kernel {0.spec.name!r}"
 
@@ -99,6 +102,7 @@ def kernel_entry(
     override: bool = False,
     setup: OnDevice | None = None,
     teardown: OnDevice | None = None,
+    fuses: bool = False,
 ) -> KernelEntry:
     """Check ``function`` against ``spec`` and return its entry.
 
@@ -115,7 +119,7 @@ def kernel_entry(
     for what, item in (("setup", setup), ("teardown", teardown)):
         if item is not None:
             signatures.check_split(item, f"{what} of {role}", ("backend",), ())
-    return KernelEntry(spec, function, prepares, native, asks, override, setup, teardown)
+    return KernelEntry(spec, function, prepares, native, asks, override, setup, teardown, fuses)
 
 
 def decomposition_entry(

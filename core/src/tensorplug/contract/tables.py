@@ -105,13 +105,15 @@ class KernelTable(Table[KernelEntry]):
         override: bool = False,
         setup: OnDevice | None = None,
         teardown: OnDevice | None = None,
+        fuses: bool = False,
     ) -> Callable[[F], F]:
         """Decorate a function of input *types* that returns the callable to run on buffers.
 
         It is called once per plan, so work that depends only on types and attributes is done
         once: building a program, choosing an algorithm. It raises ``KernelRefusedError`` to
         decline, and the engine then decomposes the kernel or falls back. ``setup`` and
-        ``teardown`` are as for ``register``.
+        ``teardown`` are as for ``register``. ``fuses``: a backend that compiles groups may
+        compute large calls in one pass of the decomposition instead of by this kernel.
         """
 
         def decorate(function: F) -> F:
@@ -123,6 +125,7 @@ class KernelTable(Table[KernelEntry]):
                 override=override,
                 setup=setup,
                 teardown=teardown,
+                fuses=fuses,
             )
             self._add(entry)
             return function

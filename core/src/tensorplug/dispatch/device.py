@@ -311,6 +311,6 @@ def device_name(backend_name: str, number: int | str | None) -> str:
 
 
 def least_group(x: Any) -> int | None:
-    """Return ``Device.least_group`` of the real device that has tensor ``x``, also in a trace."""
+    """Return ``Device.least_group`` of the real device that has ``x``, also in a trace."""
     device: Device = x._placement.device.root
     return device.least_group()

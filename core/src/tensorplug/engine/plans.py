@@ -196,6 +196,14 @@ class Plan:
         other.outputs = tuple(output._placement for output in outputs)
         return other
 
+    def yields(self) -> bool:
+        """Return whether a group may compute what the native kernel does.
+
+        Not if that replaces the backend's: somebody wants it to run.
+        """
+        owned = self.state.kernel(self.spec.name, self.device.backend_name)
+        return self.owner == self.device.owner or (owned is not None and owned.entry.fuses)
+
     def may_fuse(self) -> bool:
         """Return whether the call is large enough for the backend to compile its kernels."""
         least = self.device.least_group()

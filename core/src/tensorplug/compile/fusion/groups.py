@@ -103,8 +103,8 @@ def fuse(
 
 def _find_step(steps: Steps, call: Call) -> Step | None:
     plan, device = call.plan, call.plan.device
-    if plan.how == "native" and plan.owner != device.owner:
-        return None  # somebody's kernel in the place of the backend's, which is never fused away
+    if plan.how == "native" and not plan.yields():
+        return None
     step = steps.find(plan)
     if plan.how != "native" and isinstance(step, Composite):
         names = {inner.plan.spec.name for inner, _ in step.calls}
@@ -120,7 +120,7 @@ def _find_step(steps: Steps, call: Call) -> Step | None:
 def _is_replaced(plan: Plan, name: str) -> bool:
     """Return whether a kernel of the device's backend is somebody else's."""
     owned = plan.state.kernel(name, plan.device.backend.name)
-    return owned is not None and owned.owner != plan.device.owner
+    return owned is not None and owned.owner != plan.device.owner and not owned.entry.fuses
 
 
 @dataclass(eq=False)

@@ -21,7 +21,7 @@ def polynomial(coefficients: Coefficients, x: Any) -> Any:
 
 
 def ratio(pair: Ratio, x: Any) -> Any:
-    """Evaluate the quotient of two polynomials."""
+    """Return the quotient of two polynomials at ``x``; ``pair`` holds the coefficients of both."""
     return polynomial(pair[0], x) / polynomial(pair[1], x)
 
 

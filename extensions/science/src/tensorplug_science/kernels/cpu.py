@@ -30,7 +30,7 @@ def _evaluate(formula: Callable[..., Any], result: Array, *inputs: Array) -> Non
 
 
 def _register(spec: KernelSpec, formula: Callable[..., Any]) -> None:
-    @kernels.prepare(spec)
+    @kernels.prepare(spec, fuses=True)
     def prepare(x: TensorType, *, out: TensorType) -> Callable[..., Array]:
         return elementwise_kernel(partial(_evaluate, formula), out, in_blocks=True)
 
@@ -39,24 +39,24 @@ for _spec, _formula in FORMULAS.items():
     _register(_spec, _formula)
 
 
-@kernels.prepare(specs.IGAMMA)
+@kernels.prepare(specs.IGAMMA, fuses=True)
 def igamma(a: TensorType, x: TensorType, *, out: TensorType) -> Callable[..., Array]:
     return elementwise_kernel(partial(_evaluate, incomplete_gamma_formulas.gammainc), out)
 
 
-@kernels.prepare(specs.IGAMMAC)
+@kernels.prepare(specs.IGAMMAC, fuses=True)
 def igammac(a: TensorType, x: TensorType, *, out: TensorType) -> Callable[..., Array]:
     return elementwise_kernel(partial(_evaluate, incomplete_gamma_formulas.gammaincc), out)
 
 
-@kernels.prepare(specs.BETAINC)
+@kernels.prepare(specs.BETAINC, fuses=True)
 def betainc(
     a: TensorType, b: TensorType, x: TensorType, *, out: TensorType
 ) -> Callable[..., Array]:
     return elementwise_kernel(partial(_evaluate, incomplete_beta_formulas.betainc), out)
 
 
-@kernels.prepare(specs.POLYGAMMA)
+@kernels.prepare(specs.POLYGAMMA, fuses=True)
 def polygamma(x: TensorType, *, n: int, out: TensorType) -> Callable[..., Array]:
     def formula(xp: Any, x: Array) -> Any:
         return gamma_formulas.polygamma(xp, x, n)
