@@ -32,13 +32,13 @@ def current_version():
 
 def lines():
     """Return the contract's lines: names, signatures, fields, members, hooks and kernel specs."""
-    found = [line for name in plugin.__all__ for line in described(name, getattr(plugin, name))]
-    found += [
+    result = [line for name in plugin.__all__ for line in described(name, getattr(plugin, name))]
+    result += [
         f"hook {signature(name, hook)}"
         for name, hook in vars(hooks).items()
         if name.startswith("tensorplug_")
     ]
-    return sorted(found)
+    return sorted(result)
 
 
 def described(name, value):

@@ -19,9 +19,9 @@ MODULE = (sys.executable, "-m", "tensorplug")
 
 def environment(site: Site, **more: str) -> dict[str, str]:
     """Return an environment that finds the plugins of a site, and no driver of OpenCL."""
-    found = {**clean_environment(), "TENSORPLUG_DISABLE_PLUGINS": "opencl", **more}
-    path = [str(site.path), *filter(None, [found.get("PYTHONPATH")])]
-    return {**found, "PYTHONPATH": os.pathsep.join(path)}
+    result = {**clean_environment(), "TENSORPLUG_DISABLE_PLUGINS": "opencl", **more}
+    path = [str(site.path), *filter(None, [result.get("PYTHONPATH")])]
+    return {**result, "PYTHONPATH": os.pathsep.join(path)}
 
 
 def command(

@@ -47,10 +47,10 @@ def family(tmp_path, monkeypatch):
 
 
 def test_catalogue_holds_each_spec_once():
-    found = catalogue.catalogue()
-    names = [spec.name for spec in found]
+    result = catalogue.catalogue()
+    names = [spec.name for spec in result]
     assert len(set(names)) == len(names)
-    by_name = dict(zip(names, found, strict=True))
+    by_name = dict(zip(names, result, strict=True))
     assert by_name["Add"] is arithmetic.ADD
     assert by_name["BatchMatMul"] is matrix_products.BATCH_MAT_MUL
     assert by_name["Fill"] is creation.FILL
@@ -93,9 +93,9 @@ def test_module_in_ops_declares_a_spec_or_is_imported_where_specs_or_rules_are()
 
 
 def test_library_declares_no_spec():
-    found = {module.__name__: declared_specs(module) for module in modules_of(library)}
-    assert found
-    assert not any(found.values()), found
+    result = {module.__name__: declared_specs(module) for module in modules_of(library)}
+    assert result
+    assert not any(result.values()), result
 
 
 def test_new_family_file_is_found_without_a_list(family):

@@ -52,10 +52,10 @@ OFFERS: dict[str, tuple[set[str], bool]] = {
 
 
 def shell(name: str) -> str:
-    found = shutil.which(name)
-    if found is None:
+    result = shutil.which(name)
+    if result is None:
         pytest.skip(f"{name} is not installed")
-    return found
+    return result
 
 
 def variables(site: Site) -> dict[str, str]:

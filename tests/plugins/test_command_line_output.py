@@ -75,10 +75,10 @@ def test_explained_calls_are_nested(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(call) == 0
     text = capsys.readouterr().out
     assert main([*call, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["how"] == "decomposed"
-    assert found["inner"]
-    for inner in found["inner"]:
+    result = json.loads(capsys.readouterr().out)
+    assert result["how"] == "decomposed"
+    assert result["inner"]
+    for inner in result["inner"]:
         assert f"{inner['call']}: {inner['how']}" in text
 
 

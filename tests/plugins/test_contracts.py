@@ -116,11 +116,11 @@ def cores(wheels, distributions, wheel_of):
     """Wheels of the core by version."""
     folder = distributions["tensorplug"]
     current = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))["project"]["version"]
-    found = {None: wheels["tensorplug"]}
+    result = {None: wheels["tensorplug"]}
     for version in {row[2] for row in MATRIX} - {None}:
         line = f'version = "{current}"', f'version = "{version}"'
-        found[version] = wheel_of(folder, version=line)
-    return found
+        result[version] = wheel_of(folder, version=line)
+    return result
 
 
 @pytest.mark.packaging

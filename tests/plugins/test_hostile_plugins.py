@@ -217,14 +217,14 @@ def test_diagnostics_of_hostile_plugins(returned, expected, site, make_backend):
     hook = f"\n@hookimpl\ndef tensorplug_diagnostics():\n    return {returned}\n"
     source = GOOD_SOURCE.replace("good", "odd") + UNPRINTABLE + hook
     site.install(make_backend("odd", source))
-    found, (error, message, _, _) = site.run("""
+    result, (error, message, _, _) = site.run("""
         from tensorplug.engine.current import current_engine
         found = {}
         source = current_engine().devices.source
         report([found, attempt(lambda: found.update(source.diagnostics("odd")))])
     """)
     if isinstance(expected, dict):
-        assert (found, error) == (expected, "nothing")
+        assert (result, error) == (expected, "nothing")
     else:
         assert error == "PluginLoadError"
         assert "backend 'odd' of tensorplug-odd 1.2.3" in message

@@ -62,14 +62,14 @@ def test_all_files_are_written(project):
 
 @pytest.mark.parametrize("command", [["check"], ["format", "--check"]], ids=" ".join)
 def test_project_passes_its_own_linter(project, command):
-    found = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "ruff", *command, "--no-cache", "."],
         cwd=project.folder,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert found.returncode == 0, found.stdout
+    assert result.returncode == 0, result.stdout
 
 
 def test_metadata(project):
@@ -275,7 +275,7 @@ def test_a_projects_tests_pass_whatever_its_devices(devices, tmp_path):
     (about / "entry_points.txt").write_text(
         f"[tensorplug.backends]\nacme = {project.names.package}.plugin\n"
     )
-    found = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(tmp_path / "src")},
@@ -283,7 +283,7 @@ def test_a_projects_tests_pass_whatever_its_devices(devices, tmp_path):
         text=True,
         check=False,
     )
-    assert found.returncode == 0, found.stdout
+    assert result.returncode == 0, result.stdout
 
 
 # From a wheel to a certificate ------------------------------------------------------------

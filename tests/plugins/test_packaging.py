@@ -118,16 +118,16 @@ def test_core_then_backends_then_without_them_again(environment, wheels):
 
 def test_backends_of_third_parties(environment, wheels):
     """The examples are installed as a third party's distribution would be."""
-    found = {}
+    result = {}
     for name, wheel in wheels.items():
         _, entries, _ = metadata(wheel)
         for entry in entries:
             if entry.group == "tensorplug.backends" and entry.name not in ("cpu", "opencl"):
-                found[entry.name] = name
-    assert found
-    environment.pip("install", *(str(wheels[name]) for name in set(found.values())))
-    assert environment.run(LISTING) == dict.fromkeys(found, "available")
-    for name in found:
+                result[entry.name] = name
+    assert result
+    environment.pip("install", *(str(wheels[name]) for name in set(result.values())))
+    assert environment.run(LISTING) == dict.fromkeys(result, "available")
+    for name in result:
         used = environment.run(USE.format(first=f"tp.set_backend({name!r})"))
         assert used == {"backend": name, **USED}
 
@@ -237,26 +237,26 @@ def test_wheels_say_which_core_they_need_and_what_they_offer(wheels):
 
 def test_the_extra_all_brings_all(wheels):
     fields, _, _ = metadata(wheels["tensorplug"])
-    wanted = {
+    expected = {
         canonicalize_name(requirement.name)
         for requirement in map(Requirement, fields.get_all("Requires-Dist", []))
         if requirement.marker and requirement.marker.evaluate({"extra": "all"})
     }
     ours = {*OFFICIAL.values(), *(f"tensorplug-{path.name}" for path in EXTENSIONS_OF_OURS)}
-    assert {name.partition("[")[0] for name in ours} <= wanted
+    assert {name.partition("[")[0] for name in ours} <= expected
 
 
 @pytest.mark.parametrize("extra", ["cpu", "opencl"])
 def test_extras_of_the_core_name_the_backends(extra, wheels):
     fields, _, _ = metadata(wheels["tensorplug"])
     assert extra in fields.get_all("Provides-Extra", [])
-    [wanted] = [
+    [expected] = [
         requirement
         for requirement in map(Requirement, fields.get_all("Requires-Dist", []))
         if requirement.marker and requirement.marker.evaluate({"extra": extra})
     ]
-    backend, entries, _ = metadata(wheels[canonicalize_name(wanted.name)])
-    assert wanted.specifier.contains(backend["Version"])
+    backend, entries, _ = metadata(wheels[canonicalize_name(expected.name)])
+    assert expected.specifier.contains(backend["Version"])
     assert extra in {entry.name for entry in entries if entry.group == "tensorplug.backends"}
 
 

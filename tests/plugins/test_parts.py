@@ -30,12 +30,12 @@ def extension(name):
 
 @pytest.mark.parametrize("name", EXTENSIONS)
 def test_an_installed_extension_is_found(name):
-    found = parts.find(name)
+    result = parts.find(name)
     part, dot, last = name.rpartition(".")
     owner = getattr(tp, part) if part else tp
     assert last in parts.installed(part + dot)
     assert last in dir(owner)
-    assert getattr(owner, last).__doc__ == found.__doc__
+    assert getattr(owner, last).__doc__ == result.__doc__
 
 
 @pytest.mark.parametrize("name", EXTENSIONS)

@@ -30,13 +30,13 @@ pytestmark = pytest.mark.usefixtures("on_the_cpu")
     ],
 )
 def test_argnums(argnums: Any, expected: Any) -> None:
-    found = tp.grad(lambda x, y: x * y, argnums)(tensor(2.0), tensor(6.0))
+    gradients = tp.grad(lambda x, y: x * y, argnums)(tensor(2.0), tensor(6.0))
     if isinstance(expected, float):
-        same(found, expected)
+        same(gradients, expected)
         return
-    assert isinstance(found, tuple)
-    assert len(found) == len(expected)
-    for item, value in zip(found, expected, strict=True):
+    assert isinstance(gradients, tuple)
+    assert len(gradients) == len(expected)
+    for item, value in zip(gradients, expected, strict=True):
         same(item, value)
 
 
@@ -47,8 +47,8 @@ def test_argnums_out_of_range(argnums: Any) -> None:
 
 
 def test_keyword_arguments_are_passed_on() -> None:
-    found = tp.grad(total(lambda x, *, scale: x * scale))(tensor([1.0]), scale=3.0)
-    same(found, [3])
+    gradient = tp.grad(total(lambda x, *, scale: x * scale))(tensor([1.0]), scale=3.0)
+    same(gradient, [3])
 
 
 @pytest.mark.parametrize(
@@ -122,10 +122,10 @@ def test_trees_keep_their_structure(kind: str) -> None:
             tree = [tree.weight, tree.bias]
         return tp.sum(tree[0] ** 2 * tree[1])
 
-    found = tp.grad(f)(build(tensor([1.0, 2.0]), tensor(3.0)))
+    gradient = tp.grad(f)(build(tensor([1.0, 2.0]), tensor(3.0)))
     expected = build(np.array([6, 12], np.float32), np.array(5, np.float32))
-    assert type(found) is type(expected)
-    tp.tree_map(same, found, expected)
+    assert type(gradient) is type(expected)
+    tp.tree_map(same, gradient, expected)
 
 
 @pytest.mark.parametrize("empty", [{}, [], ()], ids=repr)

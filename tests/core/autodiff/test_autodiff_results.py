@@ -92,9 +92,9 @@ def test_the_message_names_the_argument_that_is_not_connected() -> None:
         NotConnectedError, match=r"back to argument 1\['w'\]\[1\] \(float32\[2\]\)"
     ):
         tp.grad(f, (0, 1))(tensor(2.0), params)
-    found = tp.grad(f, 1, unconnected="zeros")(tensor(2.0), params)
-    same(found["w"][0], 2)
-    same(found["w"][1], [0, 0])
+    gradient = tp.grad(f, 1, unconnected="zeros")(tensor(2.0), params)
+    same(gradient["w"][0], 2)
+    same(gradient["w"][1], [0, 0])
 
 
 @pytest.mark.parametrize("who", ["grad", "value_and_grad"])
@@ -102,10 +102,10 @@ def test_a_constant_result(who: str) -> None:
     constant = tensor(1.0)
     with pytest.raises(NotConnectedError, match=r"the result \(float32\[\]\) back to argument 0"):
         getattr(tp, who)(lambda _: constant)(tensor(1.0))
-    found = getattr(tp, who)(lambda _: constant, unconnected="zeros")(tensor([5.0]))
-    same(found if who == "grad" else found[1], [0])
+    result = getattr(tp, who)(lambda _: constant, unconnected="zeros")(tensor([5.0]))
+    same(result if who == "grad" else result[1], [0])
     if who == "value_and_grad":
-        found[0].dispose()
+        result[0].dispose()
     same(constant, 1)
 
 
@@ -351,5 +351,5 @@ def test_a_result_that_is_no_scalar(name: str, who: str) -> None:
 
 def test_a_cotangent_is_for_any_shape() -> None:
     same(tp.grad(lambda x: x * x)(tensor([1.0, 2.0]), dy=tensor([1.0, 10.0])), [2, 40])
-    found = tp.vmap(tp.grad(lambda x: x * x))(tensor([1.0, 2.0]))  # a scalar for each element
-    same(found, [2, 4])
+    result = tp.vmap(tp.grad(lambda x: x * x))(tensor([1.0, 2.0]))  # a scalar for each element
+    same(result, [2, 4])

@@ -23,7 +23,7 @@ X = np.array([0.3, -0.7], np.float32)
 def test_two_threads_differentiate_in_turns(engine: Engine) -> None:
     """Each waits inside its function until the other is inside too."""
     barrier = threading.Barrier(2)
-    found: dict[int, Any] = {}
+    result: dict[int, Any] = {}
 
     def work(number: int) -> None:
         with using(engine):
@@ -37,10 +37,10 @@ def test_two_threads_differentiate_in_turns(engine: Engine) -> None:
                 return y
 
             first = tp.grad(f)
-            found[number] = tp.value_and_grad(lambda x: tp.sum(first(x)))(tensor(X))
+            result[number] = tp.value_and_grad(lambda x: tp.sum(first(x)))(tensor(X))
 
     together(2, work)
-    for number, (value, gradient) in found.items():
+    for number, (value, gradient) in result.items():
         a = float(number + 2)
         same(value, np.sum(np.exp(a * X) * (1 + a * X)))
         same(gradient, np.exp(a * X) * (2 * a + a * a * X))

@@ -63,10 +63,10 @@ def test_gradients_of_two_orders_are_those_without(how: str) -> None:
     plain = lambda x, w: LAYERS[how](layer, x, w)  # noqa: E731
     check_grads(f, [X, W], order=2)
     x, w = tensor(X), tensor(W)
-    for found, wanted in zip(
+    for actual, expected in zip(
         tp.grad(total(f), (0, 1))(x, w), tp.grad(total(plain), (0, 1))(x, w), strict=True
     ):
-        same(found, wanted.numpy())
+        same(actual, expected.numpy())
 
 
 def test_third_order() -> None:
@@ -94,9 +94,9 @@ def test_captured_tensors_get_their_gradient() -> None:
 def test_the_variables_that_f_reads_get_their_gradient() -> None:
     v = tp.Variable(tensor(X))
     block = Counted(lambda x: tp.sin(x) * v * v)
-    found = tp.variable_grads(lambda: tp.sum(tp.checkpoint(block)(tensor(X))), [v])
+    result = tp.variable_grads(lambda: tp.sum(tp.checkpoint(block)(tensor(X))), [v])
     assert block.calls == 2
-    same(found.grads[v.name], 2 * X * np.sin(X))
+    same(result.grads[v.name], 2 * X * np.sin(X))
 
 
 def test_a_variable_as_an_argument() -> None:
@@ -129,9 +129,9 @@ def test_trees_keywords_and_what_is_no_tensor() -> None:
         return tp.sum(state["h"] * x) * state["sum"][0]
 
     check_grads(lambda *args: f(*args, tp.checkpoint), [X, W, X], order=2)
-    found = tp.grad(lambda *args: f(*args, tp.checkpoint), (0, 1, 2))(X, W, X)
-    wanted = tp.grad(lambda *args: f(*args, lambda step: step), (0, 1, 2))(X, W, X)
-    for item, other in zip(found, wanted, strict=True):
+    gradients = tp.grad(lambda *args: f(*args, tp.checkpoint), (0, 1, 2))(X, W, X)
+    expected = tp.grad(lambda *args: f(*args, lambda step: step), (0, 1, 2))(X, W, X)
+    for item, other in zip(gradients, expected, strict=True):
         same(item, other.numpy(), dtype=tp.float64)
 
 
@@ -181,9 +181,9 @@ def test_unrequested_gradients_are_not_computed() -> None:
     watched = tp.custom_grad(lambda w: (w * 1.0, lambda dy: ran.append(1) or dy))
 
     def slope(w: tp.Tensor) -> tp.Tensor:
-        found = tp.grad(tp.checkpoint(lambda x: x * x * watched(w)))(tensor(3.0))  # 2 x w
+        gradient = tp.grad(tp.checkpoint(lambda x: x * x * watched(w)))(tensor(3.0))  # 2 x w
         assert ran == []
-        return found
+        return gradient
 
     same(tp.grad(slope)(tensor(5.0)), 6)
     assert ran == [1]
@@ -226,12 +226,12 @@ def test_tensors_that_the_caller_disposes_of_are_kept() -> None:
         return y
 
     x, c = tensor(X), tensor(2.0)
-    wanted = 2 * np.cos(np.exp(X)) * np.exp(X)
+    expected = 2 * np.cos(np.exp(X)) * np.exp(X)
     _, vjp = tp.vjp(f, x)
     tp.dispose([x, c])
-    same(vjp([1.0, 1.0, 1.0])[0], wanted)
+    same(vjp([1.0, 1.0, 1.0])[0], expected)
     c = tensor(2.0)
-    same(tp.grad(lambda x: tp.sum(tp.tidy(f, x)))(tensor(X)), wanted)
+    same(tp.grad(lambda x: tp.sum(tp.tidy(f, x)))(tensor(X)), expected)
 
 
 def test_f_may_dispose_of_its_argument() -> None:

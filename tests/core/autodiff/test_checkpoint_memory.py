@@ -77,7 +77,7 @@ def test_between_the_passes_only_arguments_are_held(buffers: Buffers) -> None:
         plain, kept = forward(lambda f: f, buffers)
         # After each segment there are the outputs of all of its steps, and two nodes for each.
         assert kept == [(n * DEPTH, 2 * n * DEPTH + 1) for n in range(1, SEGMENTS + 1)]
-        wanted = plain([1.0, 1.0])[0].numpy()
+        expected = plain([1.0, 1.0])[0].numpy()
         del plain
         assert buffers.held() == 0
 
@@ -88,7 +88,7 @@ def test_between_the_passes_only_arguments_are_held(buffers: Buffers) -> None:
         # While a segment runs there are its own besides.
         assert buffers.most == SEGMENTS + DEPTH - 1
         buffers.most = 0
-        same(vjp([1.0, 1.0])[0], wanted)
+        same(vjp([1.0, 1.0])[0], expected)
         # The backward pass holds one segment at a time, and the results.
         assert buffers.most == SEGMENTS + DEPTH
         assert buffers.held() == SEGMENTS

@@ -43,8 +43,8 @@ def test_arguments_that_the_caller_disposed_of() -> None:
     _, vjp = tp.vjp(f, x, w)
     tp.dispose([x, w])
     for _ in range(2):
-        for found, wanted in zip(vjp(np.ones(3, np.float32)), expected(X, 0.5), strict=True):
-            same(found, wanted)
+        for actual, wanted in zip(vjp(np.ones(3, np.float32)), expected(X, 0.5), strict=True):
+            same(actual, wanted)
 
 
 def test_a_tidy_around_frees_nothing_that_backward_uses() -> None:

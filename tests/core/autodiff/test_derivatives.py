@@ -41,11 +41,11 @@ ALONG: list[tuple[str, Any, tuple[Any, ...], tuple[Any, ...], Any, Any]] = [
 @pytest.mark.parametrize("row", ALONG, ids=[row[0] for row in ALONG])
 def test_value_and_derivative(row: Any) -> None:
     _, f, primals, tangents, y, y_dot = row
-    found = tp.jvp(f, primals, tangents)
-    assert isinstance(found, tuple)
-    same(found[0], y)
-    same(found[1], y_dot)
-    assert [tensor._node for tensor in found] == [None, None]
+    result = tp.jvp(f, primals, tangents)
+    assert isinstance(result, tuple)
+    same(result[0], y)
+    same(result[1], y_dot)
+    assert [tensor._node for tensor in result] == [None, None]
 
 
 def test_trees_on_both_sides() -> None:
@@ -194,7 +194,7 @@ def test_two_tensors_are_left() -> None:
     f = lambda x: tp.sum(tp.exp(x) * tp.sin(x))  # noqa: E731  # called twice
     tp.jvp(f, (x,), (t,))  # fills the caches
     before = live()
-    found = tp.jvp(f, (x,), (t,))
+    result = tp.jvp(f, (x,), (t,))
     assert live() == before + 2
-    del found
+    del result
     assert live() == before

@@ -44,14 +44,14 @@ MATRICES: list[tuple[str, Any, Any, Any]] = [
 @pytest.mark.parametrize("row", MATRICES, ids=[row[0] for row in MATRICES])
 def test_a_matrix_of_derivatives(row: Any, dtype: tp.DType) -> None:
     _, f, x, expected = row
-    found = tp.jacobian(lambda x: tp.astype(f(x), dtype))(tp.asarray(x, dtype=dtype))
-    same(found, expected, dtype=dtype)
-    assert found._node is None
+    result = tp.jacobian(lambda x: tp.astype(f(x), dtype))(tp.asarray(x, dtype=dtype))
+    same(result, expected, dtype=dtype)
+    assert result._node is None
 
 
 def test_the_dtype_is_the_arguments() -> None:
-    found = tp.jacobian(lambda x: tp.astype(x * 2.0, tp.float64))(tensor(X))
-    same(found, 2 * np.eye(3), dtype=tp.float32)
+    result = tp.jacobian(lambda x: tp.astype(x * 2.0, tp.float64))(tensor(X))
+    same(result, 2 * np.eye(3), dtype=tp.float32)
 
 
 def test_argnums_and_keywords() -> None:
@@ -85,13 +85,13 @@ def test_trees_of_arguments_and_results() -> None:
         assert model.name == "m"
         return {"y": tp.matmul(model.weight, x[0]), "norm": [tp.sum(x[0] * x[0])]}
 
-    found = tp.jacobian(f, (0, 1), unconnected="zeros")(Model(tensor(A)), [tensor(X)])
-    assert (list(found), type(found["norm"])) == (["y", "norm"], list)
-    model, (x,) = found["y"]
+    result = tp.jacobian(f, (0, 1), unconnected="zeros")(Model(tensor(A)), [tensor(X)])
+    assert (list(result), type(result["norm"])) == (["y", "norm"], list)
+    model, (x,) = result["y"]
     assert (model.bias, model.name) == (None, "m")
     same(model.weight, np.einsum("ik,l->ikl", np.eye(2), X))
     same(x, A)
-    model, (x,) = found["norm"][0]
+    model, (x,) = result["norm"][0]
     same(model.weight, np.zeros_like(A))
     same(x, 2 * X)
 
@@ -144,14 +144,14 @@ def test_of_a_quadratic_form() -> None:
 
 
 def test_of_a_function_that_mixes_its_elements() -> None:
-    found = tp.hessian(lambda x: tp.prod(tp.sin(x)))(tp.asarray(X)).numpy()
+    result = tp.hessian(lambda x: tp.prod(tp.sin(x)))(tp.asarray(X)).numpy()
     sine, cosine = np.sin(X), np.cos(X)
     expected = np.empty((3, 3))
     for i in range(3):
         for j in range(3):
             others = np.prod([sine[k] for k in range(3) if k not in (i, j)])
             expected[i, j] = -np.prod(sine) if i == j else cosine[i] * cosine[j] * others
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    np.testing.assert_allclose(result, expected, rtol=1e-12)
 
 
 LINEAR: dict[str, Any] = {
@@ -170,33 +170,33 @@ def test_of_a_linear_function_it_is_zero(f: str) -> None:
 
 def test_several_arguments_give_a_tuple_of_tuples() -> None:
     f = lambda a, b: tp.sum(a * a * a) * b + b * b  # noqa: E731  # reads as a formula
-    found = tp.hessian(f, (0, 1))(tensor(X), tensor(2.0))
-    assert [type(found), type(found[0]), len(found), len(found[1])] == [tuple, tuple, 2, 2]
-    same(found[0][0], np.diag(12 * X))
-    same(found[0][1], 3 * X**2)
-    same(found[1][0], 3 * X**2)
-    same(found[1][1], 2)
+    result = tp.hessian(f, (0, 1))(tensor(X), tensor(2.0))
+    assert [type(result), type(result[0]), len(result), len(result[1])] == [tuple, tuple, 2, 2]
+    same(result[0][0], np.diag(12 * X))
+    same(result[0][1], 3 * X**2)
+    same(result[1][0], 3 * X**2)
+    same(result[1][1], 2)
 
 
 def test_a_tree_gives_a_tree_of_trees() -> None:
     f = lambda p: tp.sum(p["a"] * p["a"]) * p["b"]  # noqa: E731  # reads as a formula
-    found = tp.hessian(f)({"a": tensor(X), "b": tensor(2.0), "none": None})
-    assert {outer: list(inner) if inner else None for outer, inner in found.items()} == {
+    result = tp.hessian(f)({"a": tensor(X), "b": tensor(2.0), "none": None})
+    assert {outer: list(inner) if inner else None for outer, inner in result.items()} == {
         "a": ["a", "b", "none"],
         "b": ["a", "b", "none"],
         "none": None,
     }
-    same(found["a"]["a"], 4 * np.eye(3))
-    same(found["a"]["b"], 2 * X)
-    same(found["b"]["a"], 2 * X)
-    same(found["b"]["b"], 0)
+    same(result["a"]["a"], 4 * np.eye(3))
+    same(result["a"]["b"], 2 * X)
+    same(result["b"]["a"], 2 * X)
+    same(result["b"]["b"], 0)
 
 
 def test_results_that_are_no_scalars() -> None:
-    found = tp.hessian(lambda x: x**3)(tensor(X))
+    result = tp.hessian(lambda x: x**3)(tensor(X))
     expected = np.zeros((3, 3, 3))
     expected[range(3), range(3), range(3)] = 6 * X
-    same(found, expected)
+    same(result, expected)
 
 
 def test_a_function_that_ignores_its_argument() -> None:
@@ -225,12 +225,12 @@ def test_one_tensor_is_left() -> None:
     for derivative in (tp.jacobian(lambda x: x * x), tp.hessian(lambda x: tp.sum(x * x * x))):
         derivative(x)  # fills the caches
         before = live()
-        found = derivative(x)
+        result = derivative(x)
         assert live() == before + 1
-        del found
+        del result
         assert live() == before
         with tp.tidy():
-            found = derivative(x)
-        assert found.is_disposed
-        del found
+            result = derivative(x)
+        assert result.is_disposed
+        del result
         assert live() == before

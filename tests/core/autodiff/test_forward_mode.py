@@ -80,11 +80,11 @@ NESTED: list[tuple[str, Any, Any]] = [
 def test_transformations_nest_with_jvp(row: Any) -> None:
     _, nested, expected = row
     x = tensor(X)
-    found = nested(x)
-    assert (found.dtype, found.shape) == (tp.float32, np.shape(expected))
-    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-5)
+    result = nested(x)
+    assert (result.dtype, result.shape) == (tp.float32, np.shape(expected))
+    np.testing.assert_allclose(result.numpy(), expected, rtol=1e-5)
     assert current_context().interpreter is EAGER
-    assert found._node is None
+    assert result._node is None
 
 
 # A gradient that is not the function's own, to be seen: that of x**2 is |x|.
@@ -159,8 +159,8 @@ def test_variables_inside() -> None:
     def loss() -> tp.Tensor:
         return tp.sum(tp.jvp(lambda x: x * x * weight, (X,), (tp.ones(3),))[1])
 
-    found = tp.variable_grads(loss, [weight])
-    same(found.grads["weight"], 2 * X)
+    result = tp.variable_grads(loss, [weight])
+    same(result.grads["weight"], 2 * X)
     with pytest.raises(ArgumentError, match="assigns a tensor that depends on its arguments"):
         along(lambda x: weight.assign(x) or x)(tensor(X))
 
@@ -351,8 +351,8 @@ def test_tangents_of_narrow_floats_are_rounded_once(of: Any, dtype: tp.DType) ->
     x, t = (tp.asarray(random.standard_normal(8), dtype=tp.float64) for _ in range(2))
     narrow = [tp.astype(each, dtype) for each in (x, t)]
     wide = [tp.astype(each, tp.float64) for each in narrow]
-    found = tp.jvp(of, narrow[:1], narrow[1:])[1]
+    result = tp.jvp(of, narrow[:1], narrow[1:])[1]
     right = tp.jvp(of, wide[:1], wide[1:])[1].numpy()
-    assert found.dtype is dtype
-    error = np.abs(tp.astype(found, tp.float64).numpy() - right)
+    assert result.dtype is dtype
+    error = np.abs(tp.astype(result, tp.float64).numpy() - right)
     assert error.max() <= np.abs(right).max() * dtype.eps

@@ -54,9 +54,9 @@ def _from_generator(kept: list[Any]) -> Callable[[Any], Any]:
 
     def f(x: Any) -> Any:
         source = tensors(x)
-        found = next(source)
+        result = next(source)
         kept.append(source)
-        return found
+        return result
 
     return f
 
@@ -161,8 +161,8 @@ def test_calls_beside_each_other_in_an_outer_one(name: str) -> None:
 def test_a_captured_tensor_of_the_outer_call_is_none_that_leaked() -> None:
     """The inner calls are of one size, and take turns."""
     a, b = tp.asarray([1.0, 2.0, 3.0]), tp.asarray([4.0, 5.0, 6.0])
-    found = tp.vmap(lambda x: tp.vmap(lambda y: x * y)(b) + tp.vmap(lambda y: x - y)(b))(a)
-    expect(found, "float32", (3, 3), [[x * y + x - y for y in (4, 5, 6)] for x in (1, 2, 3)])
+    result = tp.vmap(lambda x: tp.vmap(lambda y: x * y)(b) + tp.vmap(lambda y: x - y)(b))(a)
+    expect(result, "float32", (3, 3), [[x * y + x - y for y in (4, 5, 6)] for x in (1, 2, 3)])
 
 
 def test_a_captured_tensor_in_a_backward_pass_after_the_call() -> None:
@@ -216,8 +216,8 @@ def test_constants_are_differentiated_outside(name: str) -> None:
     _, pull = tp.vjp(loss, w)
     step = 1e-2
     expected = (loss(w + step) - loss(w - step)).item() / (2 * step)
-    for found in (tp.grad(loss)(w), pull(tp.ones(()))[0], tp.grad(loss)(w)):
-        assert found.item() == pytest.approx(expected, rel=2e-3)
+    for actual in (tp.grad(loss)(w), pull(tp.ones(()))[0], tp.grad(loss)(w)):
+        assert actual.item() == pytest.approx(expected, rel=2e-3)
     assert loss(w).item() == plain.item()
 
 
@@ -275,8 +275,8 @@ def test_a_compiled_function_changes_what_it_makes(how: str, make: Any) -> None:
         ASSIGNMENTS[how](own, x)
         return x * own
 
-    wanted = f(tp.asarray(2.0))
+    expected = f(tp.asarray(2.0))
     compiled = tp.compile(f)
     for _ in range(2):
-        expect(compiled(tp.asarray(2.0)), "float32", (2,), wanted.numpy())
+        expect(compiled(tp.asarray(2.0)), "float32", (2,), expected.numpy())
     expect(held, "float32", (2,), [0, 0])

@@ -89,9 +89,9 @@ def test_variables_and_generators_are_read_once() -> None:
     first = tp.random.normal(tp.random.Generator(7).key(), (3,)).numpy()
 
     def noisy(x: tp.Tensor) -> tp.Tensor:
-        found = x * weight + x * tp.random.normal(generator.key(), (3,))
+        result = x * weight + x * tp.random.normal(generator.key(), (3,))
         weight.assign(weight * 2.0)
-        return found
+        return result
 
     _, f_jvp = tp.linearize(noisy, tensor(T))
     for _ in range(2):

@@ -119,10 +119,10 @@ def slopes(f: Callable[..., Any], x: tp.Tensor, y: tp.Tensor, **options: Any) ->
 
 def passes(f: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> Passed:
     """Return what the backward pass of ``f`` gets."""
-    found: list[Any] = []
+    result: list[Any] = []
 
     def keep(proceed: Any, starts: Any, leaves: Any) -> Any:
-        found.append((starts, leaves))
+        result.append((starts, leaves))
         return proceed(starts, leaves)
 
     x, y = (tp.asarray(np.linspace(0.5, 2.0, 6) + shift) for shift in (0.0, 0.25))
@@ -130,7 +130,7 @@ def passes(f: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> Passed:
         engine = current_engine()
         patched.setattr(engine, "handlers", engine.handlers._replace(backward=keep))
         slopes(f, x, y, unconnected="zeros")
-    (taken,) = found
+    (taken,) = result
     return taken  # type: ignore[no-any-return]  # in a list of anything
 
 
@@ -151,12 +151,12 @@ def test_patterns_and_keys_tell_the_same_apart(monkeypatch: pytest.MonkeyPatch) 
                 assert outline(starts, leaves) == outline(other_starts, other_leaves)
             if pattern is None:
                 continue
-            found = pattern.match(other_starts, other_leaves)
-            assert (found is not None) == same, what
-            if found is not None:
+            result = pattern.match(other_starts, other_leaves)
+            assert (result is not None) == same, what
+            if result is not None:
                 saved = [buffer for buffer, _ in other.saved]
-                assert len(found) == len(saved)
-                assert all(a is b for a, b in zip(found, saved, strict=True)), what
+                assert len(result) == len(saved)
+                assert all(a is b for a, b in zip(result, saved, strict=True)), what
                 matches += 1
     assert matches == 4 * (len(FUNCTIONS) - len(UNKNOWN))
 
@@ -165,12 +165,12 @@ def test_tapes_that_look_alike_at_a_glance(monkeypatch: pytest.MonkeyPatch) -> N
     outlines = {outline(*passes(f, monkeypatch)) for f in FUNCTIONS[:7]}
     assert len(outlines) == 1
     x, y = (tp.asarray(np.linspace(0.5, 2.0, 6) + shift) for shift in (0.0, 0.25))
-    wanted = [slopes(f, x, y) for f in FUNCTIONS[:7]]  # without programs
+    expected = [slopes(f, x, y) for f in FUNCTIONS[:7]]  # without programs
     device = current_engine().devices.active
     for _ in range(3):
-        for f, first in zip(FUNCTIONS[:7], wanted, strict=True):
-            found = slopes(f, x, y)
-            for gradient, right in zip(found, first, strict=True):
+        for f, first in zip(FUNCTIONS[:7], expected, strict=True):
+            result = slopes(f, x, y)
+            for gradient, right in zip(result, first, strict=True):
                 assert gradient.numpy().tobytes() == right.numpy().tobytes(), f.__name__
             assert len(device.recent) == 1
     assert len(device.programs) == 7
@@ -226,10 +226,10 @@ def test_the_registry_forgets_patterns() -> None:
 def test_patterns_are_looked_at_first(monkeypatch: pytest.MonkeyPatch) -> None:
     f = tp.grad(lambda x: tp.sum(tp.exp(-x)))
     x = tp.asarray(np.linspace(0.5, 2.0, 6))
-    wanted = f(x).numpy()
+    expected = f(x).numpy()
     f(x)
     with monkeypatch.context() as patched:
         patched.delattr(backward, "describe")
-        np.testing.assert_array_equal(f(x).numpy(), wanted)
+        np.testing.assert_array_equal(f(x).numpy(), expected)
         with pytest.raises(NameError):
             tp.grad(lambda x: tp.sum(tp.exp(x * 2.0)))(x)

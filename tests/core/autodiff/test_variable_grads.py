@@ -41,30 +41,30 @@ def variables() -> tuple[tp.Variable, tp.Variable, tp.Variable, Callable[[], tp.
 
 def test_all_trainable_variables_by_default():
     _a, _b, _x, loss = variables()
-    found = tp.variable_grads(loss)
-    same(found.value, 36)
-    assert list(found.grads) == ["a", "b"]
-    same(found.grads["a"], [1, 4])
-    same(found.grads["b"], [1, 2])
-    value, grads = found
-    assert value is found.value
-    assert found.value._node is None
+    result = tp.variable_grads(loss)
+    same(result.value, 36)
+    assert list(result.grads) == ["a", "b"]
+    same(result.grads["a"], [1, 4])
+    same(result.grads["b"], [1, 2])
+    value, grads = result
+    assert value is result.value
+    assert result.value._node is None
     assert all(grad._node is None for grad in grads.values())
 
 
 def test_the_default_is_in_the_order_of_making():
     kept = [tp.Variable(1.0, name=name) for name in "zdam"]
     kept[1].trainable = False
-    found = tp.variable_grads(lambda: kept[3] * kept[0] + kept[2] + kept[1])
-    assert list(found.grads) == ["z", "a", "m"]
+    result = tp.variable_grads(lambda: kept[3] * kept[0] + kept[2] + kept[1])
+    assert list(result.grads) == ["z", "a", "m"]
 
 
 def test_listed_variables():
     a, b, x, loss = variables()
-    found = tp.variable_grads(loss, [x, b])
-    assert list(found.grads) == ["x", "b"]
-    assert found.grads["x"] is None
-    same(found.grads["b"], [1, 2])
+    result = tp.variable_grads(loss, [x, b])
+    assert list(result.grads) == ["x", "b"]
+    assert result.grads["x"] is None
+    same(result.grads["b"], [1, 2])
     x.trainable = True
     same(tp.variable_grads(loss, (x,)).grads["x"], [2 * 3 * 1 + 5, 2 * 4 * 2 + 6])
     assert list(tp.variable_grads(loss, [a, b, a]).grads) == ["a", "b"]
@@ -79,8 +79,8 @@ class Layer:
 def test_a_tree_of_variables():
     a, b, x, loss = variables()
     model = {"first": Layer(a), "rest": [Layer(b, bias=x)]}
-    found = tp.variable_grads(loss, model)
-    assert {name: grad is None for name, grad in found.grads.items()} == {
+    result = tp.variable_grads(loss, model)
+    assert {name: grad is None for name, grad in result.grads.items()} == {
         "a": False,
         "b": False,
         "x": True,
@@ -99,19 +99,19 @@ def test_unconnected_variables_are_left_out():
 
 def test_reading_inside_is_on_the_tape():
     a, b, _x, _loss = variables()
-    found = tp.variable_grads(lambda: tp.sum(a.read() * tp.asarray(b) * a.to("cpu")))
-    same(found.grads["a"], [2 * 3 * 5, 2 * 4 * 6])
-    same(found.grads["b"], [9, 16])
+    result = tp.variable_grads(lambda: tp.sum(a.read() * tp.asarray(b) * a.to("cpu")))
+    same(result.grads["a"], [2 * 3 * 5, 2 * 4 * 6])
+    same(result.grads["b"], [9, 16])
 
 
 def test_a_variable_as_the_result():
     v = tp.Variable(3.0, name="v")
-    found = tp.variable_grads(lambda: v)
-    same(found.grads["v"], 1)
-    same(found.value, 3)
+    result = tp.variable_grads(lambda: v)
+    same(result.grads["v"], 1)
+    same(result.value, 3)
     v.assign(4.0)
-    assert type(found.value) is tp.Tensor
-    same(found.value, 3)
+    assert type(result.value) is tp.Tensor
+    same(result.value, 3)
     (value, aux), grads = tp.variable_grads(lambda: (v, v), has_aux=True)
     same(grads["v"], 1)
     same(value, 4)
@@ -281,9 +281,9 @@ def test_a_differentiated_variable_cannot_be_assigned_inside():
         with pytest.raises(GradientError, match="differentiating with respect to variable 'a'"):
             tp.variable_grads(assign)
     same(a, [3, 4])
-    found = tp.variable_grads(clipping, [b])  # a is no parameter here
-    same(found.value, 17)
-    same(found.grads["b"], [1, 2])
+    result = tp.variable_grads(clipping, [b])  # a is no parameter here
+    same(result.value, 17)
+    same(result.grads["b"], [1, 2])
     same(a, [0, 0])
     assert x.trainable is False
 

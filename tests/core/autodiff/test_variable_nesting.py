@@ -109,9 +109,9 @@ def test_checkpoint_and_custom_grad():
 def test_tidy_hands_the_gradients_over():
     v = tp.Variable([1.0, 2.0], name="v")
     before = live()
-    found = tp.tidy(lambda: tp.variable_grads(lambda: tp.sum(tp.exp(v) * v)))
+    result = tp.tidy(lambda: tp.variable_grads(lambda: tp.sum(tp.exp(v) * v)))
     assert live() == before + 2
-    same(found.grads["v"], np.exp([1.0, 2.0]) * np.array([2.0, 3.0]))
+    same(result.grads["v"], np.exp([1.0, 2.0]) * np.array([2.0, 3.0]))
     with tp.tidy():
         inside = tp.variable_grads(lambda: tp.sum(v))
     assert inside.value.is_disposed

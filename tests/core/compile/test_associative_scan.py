@@ -22,8 +22,8 @@ pytestmark = pytest.mark.usefixtures("on_the_cpu")
 def test_sums(way: Any, length: int, reverse: bool) -> None:
     x = np.random.default_rng(length).normal(size=(length, 2))
     f = way(lambda x: tp.associative_scan(tp.add, x, reverse=reverse))
-    wanted = np.cumsum(x[::-1], axis=0)[::-1] if reverse else np.cumsum(x, axis=0)
-    same(f(tensor(x)), wanted)
+    expected = np.cumsum(x[::-1], axis=0)[::-1] if reverse else np.cumsum(x, axis=0)
+    same(f(tensor(x)), expected)
 
 
 def _affine(a: Any, b: Any) -> Any:
@@ -41,20 +41,20 @@ def test_an_order_that_matters(way: Any, axis: int, reverse: bool) -> None:
     rng = np.random.default_rng(1)
     scale, shift = rng.normal(size=(2, 5, 6))
     f = way(lambda xs: tp.associative_scan(_affine, xs, reverse=reverse, axis=axis))
-    found = f({"scale": tensor(scale), "shift": tensor(shift)})
+    result = f({"scale": tensor(scale), "shift": tensor(shift)})
     rows = zip(np.moveaxis(scale, axis, 0), np.moveaxis(shift, axis, 0), strict=True)
     steps = [{"scale": a, "shift": b} for a, b in rows]
-    wanted = list(itertools.accumulate(steps[::-1] if reverse else steps, _affine))
-    for name, values in found.items():
-        stacked = np.stack([step[name] for step in (wanted[::-1] if reverse else wanted)])
+    expected = list(itertools.accumulate(steps[::-1] if reverse else steps, _affine))
+    for name, values in result.items():
+        stacked = np.stack([step[name] for step in (expected[::-1] if reverse else expected)])
         same(values, np.moveaxis(stacked, 0, axis))
 
 
 def test_associative_scan_has_a_gradient() -> None:
     x = np.array([1.5, -2.0, 0.5, 3.0, -1.0])
-    found = tp.grad(lambda x: tp.sum(tp.associative_scan(tp.multiply, x)))(tensor(x))
+    gradient = tp.grad(lambda x: tp.sum(tp.associative_scan(tp.multiply, x)))(tensor(x))
     products = np.cumprod(x)
-    same(found, np.array([products[at:].sum() / x[at] for at in range(5)]))
+    same(gradient, np.array([products[at:].sum() / x[at] for at in range(5)]))
 
 
 def test_calls_grow_like_the_logarithm() -> None:

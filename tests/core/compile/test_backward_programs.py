@@ -72,10 +72,10 @@ def test_the_second_pass_of_one_kind_is_a_program() -> None:
     f = tp.grad(loss, argnums=(0, 1))
     for turn in range(4):
         x, y = X + turn, X * 2 - turn / 8
-        found = f(tp.asarray(x), tp.asarray(y))
+        result = f(tp.asarray(x), tp.asarray(y))
         assert (len(programs()), count()) == (1, int(turn > 0))
-        for gradient, wanted in zip(found, right(x, y), strict=True):
-            np.testing.assert_allclose(gradient.numpy(), wanted, rtol=1e-13)
+        for gradient, expected in zip(result, right(x, y), strict=True):
+            np.testing.assert_allclose(gradient.numpy(), expected, rtol=1e-13)
     f(tp.asarray(X[:3]), tp.asarray(X[:3]))  # another type
     tp.grad(loss)(tp.asarray(X), tp.asarray(X))  # another set of leaves
     assert (len(programs()), count()) == (3, 1)
@@ -118,8 +118,8 @@ def test_rules_that_read_data_run_as_before() -> None:
         tp.register_gradient(OPAQUE, "x", rule),
     ):
         for turn in range(4):
-            found = tp.grad(lambda x: tp.sum(dispatch(OPAQUE, x)))(tp.asarray(X + turn))
-            np.testing.assert_allclose(found.numpy(), np.full(6, (X + turn).sum()), rtol=1e-13)
+            gradient = tp.grad(lambda x: tp.sum(dispatch(OPAQUE, x)))(tp.asarray(X + turn))
+            np.testing.assert_allclose(gradient.numpy(), np.full(6, (X + turn).sum()), rtol=1e-13)
         assert len(calls) == 4
         assert programs()
         assert not count()
@@ -173,8 +173,8 @@ def test_results_belong_to_the_user() -> None:
         x = tp.asarray(X)
         dy = tp.asarray(X * 3)
         y, vjp = tp.vjp(lambda x: x + 1.0, x)
-        (found,) = vjp(dy)
-        found.dispose()
+        (result,) = vjp(dy)
+        result.dispose()
         np.testing.assert_array_equal(dy.numpy(), X * 3)
         (again,) = vjp(dy)
         again[0] = 100.0
@@ -184,8 +184,8 @@ def test_results_belong_to_the_user() -> None:
 
 def test_scopes_keep_what_they_return() -> None:
     for _ in range(3):
-        found = tp.tidy(lambda: tp.grad(loss)(tp.asarray(X), tp.asarray(X)))
-        np.testing.assert_allclose(found.numpy(), right(X, X)[0], rtol=1e-13)
+        result = tp.tidy(lambda: tp.grad(loss)(tp.asarray(X), tp.asarray(X)))
+        np.testing.assert_allclose(result.numpy(), right(X, X)[0], rtol=1e-13)
     before = tp.memory()
     tp.tidy(lambda: tp.grad(loss)(tp.asarray(X), tp.asarray(X))).dispose()
     assert tp.memory() == before
@@ -207,8 +207,8 @@ def test_threads_share_programs() -> None:
             for turn in range(40):
                 x = X + salt + turn % 3
                 for f, slope in ((tp.sin, np.cos), (tp.exp, np.exp)):
-                    found = tp.grad(lambda x, f=f: tp.sum(f(x)))(tp.asarray(x))
-                    np.testing.assert_allclose(found.numpy(), slope(x), rtol=1e-13)
+                    gradient = tp.grad(lambda x, f=f: tp.sum(f(x)))(tp.asarray(x))
+                    np.testing.assert_allclose(gradient.numpy(), slope(x), rtol=1e-13)
         except BaseException as error:  # noqa: BLE001  # to be shown by the main thread
             errors.append(error)
 

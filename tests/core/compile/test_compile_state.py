@@ -222,8 +222,8 @@ def test_numpy_arrays_are_inputs():
         return (x + tree["y"][0]) * factor
 
     for by in (1.0, 2.0):
-        found = f(A, {"y": [A * by, "static"]}, factor=by)
-        np.testing.assert_array_equal(found.numpy(), (A + A * by) * by)
+        result = f(A, {"y": [A * by, "static"]}, factor=by)
+        np.testing.assert_array_equal(result.numpy(), (A + A * by) * by)
     assert traced == [(tp.Tensor, tp.Tensor)]
     assert "Add" in str(f.program(A, {"y": [A, "static"]}, factor=3.0))
     # Tensors of the same types have the same signature.

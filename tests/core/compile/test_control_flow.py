@@ -27,9 +27,9 @@ def tensor(values: Any) -> tp.Tensor:
 def same(actual: tp.Tensor, expected: Any) -> None:
     """Compare dtype and shape, then values."""
     wanted = np.asarray(expected)
-    found = actual.numpy()
-    assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
-    np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12)
+    result = actual.numpy()
+    assert (result.dtype, result.shape) == (wanted.dtype, wanted.shape)
+    np.testing.assert_allclose(result, wanted, rtol=1e-12, atol=1e-12)
 
 
 def compiled(f: Any) -> Any:
@@ -61,8 +61,8 @@ def _numpy_scan(h: Any, xs: Any, *, reverse: bool) -> Any:
 def test_scan(way: Any, reverse: bool) -> None:
     f = way(lambda h, xs: tp.scan(_step, h, xs, reverse=reverse))
     last, ys = f(tensor(H), tensor(X))
-    wanted, (sums, states, products) = _numpy_scan(H, X, reverse=reverse)
-    same(last, wanted)
+    expected, (sums, states, products) = _numpy_scan(H, X, reverse=reverse)
+    same(last, expected)
     same(ys["sum"], sums)
     same(ys["both"][0], states)
     same(ys["both"][1], products)
@@ -109,9 +109,11 @@ def test_integers_pass_through(way: Any) -> None:
 
 @ways
 def test_map(way: Any) -> None:
-    found = way(lambda x: tp.map(lambda row: {"max": tp.max(row), "row": row[::-1]}, x))(tensor(X))
-    same(found["max"], X.max(axis=1))
-    same(found["row"], X[:, ::-1])
+    result = way(lambda x: tp.map(lambda row: {"max": tp.max(row), "row": row[::-1]}, x))(
+        tensor(X)
+    )
+    same(result["max"], X.max(axis=1))
+    same(result["row"], X[:, ::-1])
 
 
 def _nested(h: Any, xs: Any) -> Any:
@@ -151,9 +153,9 @@ def test_while_loop(way: Any, most: int | None, wanted: float) -> None:
             max_steps=most,
         )
 
-    found = way(triple)(tensor(1.0), tensor(100.0))
-    same(found["x"], np.float64(wanted))
-    assert int(found["steps"]) == round(np.log(wanted) / np.log(3))
+    result = way(triple)(tensor(1.0), tensor(100.0))
+    same(result["x"], np.float64(wanted))
+    assert int(result["steps"]) == round(np.log(wanted) / np.log(3))
 
 
 @ways
@@ -191,8 +193,8 @@ def test_cond(way: Any, value: float, dtype: Any) -> None:
         )
     )
     predicate = tp.astype(tp.asarray(value > 0), dtype)
-    (found,) = f(predicate, tensor(value), tensor(3.0))
-    same(found, np.float64(value * 3 if value > 0 else np.exp(value)))
+    (result,) = f(predicate, tensor(value), tensor(3.0))
+    same(result, np.float64(value * 3 if value > 0 else np.exp(value)))
 
 
 @ways
@@ -224,9 +226,9 @@ def test_only_the_chosen_branch_runs() -> None:
 
 def nested(program: Any, name: str) -> Any:
     """Return the only call of ``name`` in a program."""
-    (found,) = [call for call in program.calls if call.plan.spec.name == name]
-    assert isinstance(found.plan, NestedPlan)
-    return found
+    (result,) = [call for call in program.calls if call.plan.spec.name == name]
+    assert isinstance(result.plan, NestedPlan)
+    return result
 
 
 # Refusals -------------------------------------------------------------------------------------

@@ -114,9 +114,9 @@ def test_loops_and_branches_have_gradients(name: str) -> None:
     """Inside a compiled function, and through one."""
     f = FUNCTIONS[name]
     both = tp.value_and_grad(f, (0, 1))
-    wanted = both(tensor(W), tensor(X))
-    agree(tp.compile(both)(tensor(W), tensor(X)), wanted, rtol=1e-9)
-    agree(tp.value_and_grad(tp.compile(f), (0, 1))(tensor(W), tensor(X)), wanted, rtol=1e-9)
+    expected = both(tensor(W), tensor(X))
+    agree(tp.compile(both)(tensor(W), tensor(X)), expected, rtol=1e-9)
+    agree(tp.value_and_grad(tp.compile(f), (0, 1))(tensor(W), tensor(X)), expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -128,8 +128,8 @@ def test_loops_and_branches_have_second_derivatives(name: str) -> None:
         return tp.sum(dw * tensor(W[::-1])) + tp.sum(dx * tensor(X[::-1]))
 
     second = tp.grad(along, (0, 1), unconnected="zeros")
-    wanted = second(tensor(W), tensor(X))
-    agree(tp.compile(second)(tensor(W), tensor(X)), wanted, rtol=1e-8)
+    expected = second(tensor(W), tensor(X))
+    agree(tp.compile(second)(tensor(W), tensor(X)), expected, rtol=1e-8)
 
 
 @pytest.mark.parametrize("way", [lambda f: f, tp.compile], ids=["eager", "compiled"])
@@ -192,12 +192,12 @@ def test_recurrent_layers_are_loops(layer: str) -> None:
         return tp.sum(run(x, kernel, recurrent, lengths=tp.asarray([5, 3]))[0] ** 2)
 
     gradient = tp.compile(tp.value_and_grad(loss, (0, 1, 2)))
-    wanted = gradient(*map(tensor, arrays))
+    expected = gradient(*map(tensor, arrays))
     with tp.use_backend("minimal"):
         tensors = [tensor(array) for array in arrays]
-        program, found = gradient.program(*tensors), gradient(*tensors)
+        program, result = gradient.program(*tensors), gradient(*tensors)
     assert kernels(program).count("Scan") == 2
-    agree(found, wanted, rtol=1e-9)
+    agree(result, expected, rtol=1e-9)
 
 
 # vmap and forward mode ------------------------------------------------------------------------
@@ -237,24 +237,24 @@ def test_transformations(name: str, kind: str) -> None:
 @pytest.mark.parametrize("way", [lambda f: f, tp.compile], ids=["eager", "compiled"])
 def test_loops_of_several_lengths_in_vmap(way: Any) -> None:
     f = way(tp.vmap(lambda x, n: tp.fori_loop(0, n, lambda i, v: v * 2 + i, x)))
-    found = f(tensor([1.0, 3.0, 5.0]), tp.asarray([0, 3, 1]))
-    same(found, np.array([1.0, 3 * 8 + 4, 10.0]))
+    result = f(tensor([1.0, 3.0, 5.0]), tp.asarray([0, 3, 1]))
+    same(result, np.array([1.0, 3 * 8 + 4, 10.0]))
 
 
 @pytest.mark.parametrize("way", [lambda f: f, tp.compile], ids=["eager", "compiled"])
 def test_another_branch_for_each_example(way: Any) -> None:
     f = way(tp.vmap(lambda i, x: tp.switch(i, [tp.sin, tp.cos, lambda x: x * 2], x)))
     x = np.array([0.5, 1.0, 2.0, 3.0])
-    found = f(tp.asarray([0, 1, 2, 7]), tensor(x))
-    same(found, np.array([np.sin(x[0]), np.cos(x[1]), x[2] * 2, x[3] * 2]))
+    result = f(tp.asarray([0, 1, 2, 7]), tensor(x))
+    same(result, np.array([np.sin(x[0]), np.cos(x[1]), x[2] * 2, x[3] * 2]))
 
 
 @pytest.mark.parametrize("way", [lambda f: f, tp.compile], ids=["eager", "compiled"])
 def test_more_branches_than_the_index_can_say(way: Any) -> None:
     branches = [lambda x, by=by: x * by for by in range(130)]
     index = tp.asarray([-128, 3, 127], dtype=tp.int8)
-    found = way(tp.vmap(lambda at, x: tp.switch(at, branches, x)))(index, tensor(X[:, 0]))
-    same(found, X[:, 0] * [0, 3, 127])
+    result = way(tp.vmap(lambda at, x: tp.switch(at, branches, x)))(index, tensor(X[:, 0]))
+    same(result, X[:, 0] * [0, 3, 127])
 
 
 def test_one_branch_for_all_examples_stays_a_branch() -> None:

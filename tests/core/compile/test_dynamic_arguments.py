@@ -64,9 +64,9 @@ def test_a_variable_of_a_dynamic_size_gets_the_exact_one():
 
     with pytest.raises(ShapeError):
         f(matrix(17))
-    found = tp.compile(lambda x: {"same": x, "double": [x * 2], "none": None}, dynamic={"x": 0})
-    assert found(matrix(17))["double"][0].shape == (17, 4)
-    assert_same(found(matrix(17))["same"], matrix(17))
+    result = tp.compile(lambda x: {"same": x, "double": [x * 2], "none": None}, dynamic={"x": 0})
+    assert result(matrix(17))["double"][0].shape == (17, 4)
+    assert_same(result(matrix(17))["same"], matrix(17))
 
 
 def test_arguments_that_the_function_assigns_or_gives_up():
@@ -89,9 +89,9 @@ def test_arguments_that_the_function_assigns_or_gives_up():
 def test_gradients_from_outside_are_exact():
     compiled = tp.compile(lambda x: tp.mean(tp.log(x**2 + 1)), dynamic={"x": 0})
     with pytest.warns(RecompileWarning, match="a gradient flows through it from outside"):
-        found = tp.grad(compiled)(matrix(17))
+        gradient = tp.grad(compiled)(matrix(17))
     x = matrix(17).numpy().astype(np.float64)
-    np.testing.assert_allclose(found.numpy(), 2 * x / (x * x + 1) / x.size, rtol=1e-5)
+    np.testing.assert_allclose(gradient.numpy(), 2 * x / (x * x + 1) / x.size, rtol=1e-5)
 
 
 def test_observers_see_no_padding():

@@ -87,9 +87,9 @@ def arrays(case: Any) -> list[Any]:
 
 def calls(entry: Any) -> Iterator[Call]:
     """Yield calls in which axes of one size are dynamic: all, the first ones, the last ones."""
-    wanted = [dtype for dtype in (dt.float32, dt.int32) if dtype in entry.dtypes]
+    expected = [dtype for dtype in (dt.float32, dt.int32) if dtype in entry.dtypes]
     sampled, others = [], []
-    for dtype in wanted or entry.dtypes[:1]:
+    for dtype in expected or entry.dtypes[:1]:
         cases = [
             case
             for case in cases_of(entry, Row(entry.spec.name, dtype.name, "native"), 0)
@@ -127,11 +127,11 @@ def test_padded_kernels_give_the_exact_results(kernel, monkeypatch):
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", RecompileWarning)
-                found = compiled(tensors)
+                result = compiled(tensors)
         except DataNeededError:
             continue
         padded += any(each.programs for each in compiled._dynamic._templates.values())
-        for got, value in zip(found, expected, strict=True):
+        for got, value in zip(result, expected, strict=True):
             assert_same(got, value, f"{call.case.id}, {call.axes}")
     if kernel not in SELDOM:
         assert bool(padded) is (kernel not in NEVER_PADDED)

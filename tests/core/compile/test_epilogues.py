@@ -159,8 +159,8 @@ def test_endings_join_their_products(name: str) -> None:
     f, arrays, kernels, formula = PROGRAMS[name]
     tensors = [tp.asarray(array) for array in arrays]
     compiled = tp.compile(f)
-    found = [call.plan.spec.name for call in compiled.program(*tensors).calls]
-    assert found == kernels
+    result = [call.plan.spec.name for call in compiled.program(*tensors).calls]
+    assert result == kernels
     compiled(*tensors)  # the first run is kernel by kernel
     expected = formula(*arrays)
     for ours, theirs in zip(
@@ -179,8 +179,8 @@ def test_gradients_of_what_became_one_call() -> None:
     y = _relu(_dense(X, W, ROW))
     expected = (2 * y @ W.T, 2 * X.T @ y, 2 * y.sum(0))
     inside = tp.compile(tp.grad(loss, (0, 1, 2)))
-    for found in (inside(*arrays), tp.grad(tp.compile(loss), (0, 1, 2))(*arrays)):
-        for ours, theirs in zip(found, expected, strict=True):
+    for actual in (inside(*arrays), tp.grad(tp.compile(loss), (0, 1, 2))(*arrays)):
+        for ours, theirs in zip(actual, expected, strict=True):
             np.testing.assert_allclose(ours.numpy(), theirs, rtol=1e-9, atol=1e-9)
     kernels = [call.plan.spec.name for call in inside.program(*arrays).calls]
     assert kernels[0] == "_FusedMatMul"

@@ -190,7 +190,7 @@ def test_calls_form_groups(compiled: Compiled, f: Any, arrays: Any, expected: An
     for mine, other in zip(ours, plain, strict=True):
         assert (mine.dtype, mine.shape) == (other.dtype, other.shape)
         np.testing.assert_allclose(mine, other, rtol=2e-6, atol=2e-6)
-    found = [
+    result = [
         (
             group.name,
             group.shape,
@@ -200,7 +200,7 @@ def test_calls_form_groups(compiled: Compiled, f: Any, arrays: Any, expected: An
         )
         for group in groups
     ]
-    assert found == expected
+    assert result == expected
 
 
 def test_numbers_are_constants_of_a_group(compiled: Compiled) -> None:

@@ -181,9 +181,11 @@ def test_transposes_are_moved_and_cancelled(name: str) -> None:
     kernels = [call.plan.spec.name for call in compiled.program(*tensors).calls]
     assert kernels.count("Transpose") == transposes
     compiled(*tensors)  # the first run is kernel by kernel
-    found, expected = compiled(*tensors), formula(*arrays)
+    result, expected = compiled(*tensors), formula(*arrays)
     pairs = (
-        [(found, expected)] if isinstance(found, tp.Tensor) else zip(found, expected, strict=True)
+        [(result, expected)]
+        if isinstance(result, tp.Tensor)
+        else zip(result, expected, strict=True)
     )
     for ours, right in pairs:
         assert ours.dtype is tp.float32
@@ -212,12 +214,12 @@ def test_windows_and_their_gradients(strides: int) -> None:
         return tp.sum(_first(y, w, dilations=2) ** 2)
 
     compiled = tp.compile(tp.grad(loss, (0, 1, 2)))
-    found = compiled(x, v, w)
+    result = compiled(x, v, w)
     kernels = [call.plan for call in compiled.program(x, v, w).calls]
     formats = [plan.attributes["data_format"] for plan in kernels if "Conv" in plan.spec.name]
     assert formats == ["NHWC"] * 6
     arrays = [x.numpy(), v.numpy(), w.numpy()]
-    for at, gradient in enumerate(found):
+    for at, gradient in enumerate(result):
         direction = RNG.standard_normal(gradient.shape)
         ends = []
         for step in (1e-6, -1e-6):
@@ -247,8 +249,8 @@ def test_reshapes_of_axes_in_any_order(before: Any, after: Any) -> None:
     for perm in itertools.permutations(range(len(before))):
         source = value.transpose(np.argsort(perm))
         split, order, merged, back = moved(source.shape, perm, after)
-        found = source.reshape(split).transpose(order).reshape(merged).transpose(back)
-        np.testing.assert_array_equal(found, value.reshape(after))
+        result = source.reshape(split).transpose(order).reshape(merged).transpose(back)
+        np.testing.assert_array_equal(result, value.reshape(after))
 
 
 @pytest.mark.parametrize(

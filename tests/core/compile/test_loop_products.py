@@ -126,9 +126,9 @@ def test_results_and_gradients_are_those_of_the_steps(name: str, reverse: bool) 
     same(tp.compile(run)(p, xs), run(p, xs))
     f = total(run)
     gradient = tp.grad(f, argnums=(0, 1), unconnected="zeros")
-    wanted = gradient(p, xs)
-    same(tp.compile(gradient)(p, xs), wanted)
-    same(tp.grad(tp.compile(f), argnums=(0, 1), unconnected="zeros")(p, xs), wanted)
+    expected = gradient(p, xs)
+    same(tp.compile(gradient)(p, xs), expected)
+    same(tp.grad(tp.compile(f), argnums=(0, 1), unconnected="zeros")(p, xs), expected)
 
 
 @pytest.mark.parametrize("name", LOOPS)
@@ -203,9 +203,9 @@ def test_dtypes_stay(dtype: str) -> None:
 
     compiled = tp.compile(run)
     assert products_inside(compiled.program(p, xs)) == 0
-    found, wanted = compiled(p, xs), run(p, xs)
+    result, expected = compiled(p, xs), run(p, xs)
     narrow = dtype in ("float16", "bfloat16")
-    for one, other in zip(tree.leaves(found), tree.leaves(wanted), strict=True):
+    for one, other in zip(tree.leaves(result), tree.leaves(expected), strict=True):
         assert one.type == other.type
         exact = np.asarray(tp.astype(other, "complex128").numpy())
         error = np.abs(np.asarray(tp.astype(one, "complex128").numpy()) - exact)

@@ -168,9 +168,9 @@ def test_a_step_that_does_not_fit_is_infinite(backend, number, size):
     f, multiple = TOO_LARGE[number]
     top = float(tp.finfo(tp.float16).max)
     x = tp.full((size,), 0.75 * top, dtype=tp.float16)
-    for found in both(f, x):
-        wanted = np.inf if multiple is None else multiple * top
-        np.testing.assert_allclose(found, wanted, rtol=2**-10, err_msg=backend)
+    for actual in both(f, x):
+        expected = np.inf if multiple is None else multiple * top
+        np.testing.assert_allclose(actual, expected, rtol=2**-10, err_msg=backend)
 
 
 PRODUCTS = {
@@ -208,6 +208,6 @@ def test_parts_of_sums_that_do_not_fit(dtype, length, order, axis):
     table = np.stack([column] * 2, axis=1 if axis == 0 else 0)
     with tp.use_backend("cpu"):
         x = tp.astype(tp.asarray(table), dtype)
-        for found in both(lambda x: tp.sum(x * 0.5, axis=axis), x):
-            wanted = np.full(found.shape, 2.0**126 if axis is None else 2.0**125)
-            np.testing.assert_array_equal(found, wanted)
+        for actual in both(lambda x: tp.sum(x * 0.5, axis=axis), x):
+            expected = np.full(actual.shape, 2.0**126 if axis is None else 2.0**125)
+            np.testing.assert_array_equal(actual, expected)

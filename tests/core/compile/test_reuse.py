@@ -84,8 +84,8 @@ def test_memory_that_is_overwritten_counts_once() -> None:
     # Slots: an argument, a temporary made of it, and the result in the temporary's memory.
     steps: list[Any] = [([1], [], [], 0), ([2], [1], [1], 0)]
     types = [TensorType(dt.float32, (10,))] * 3
-    found = memory.plan_memory(types, 1, (), [2], steps)
-    assert (found.peak, found.temporaries, found.results, found.reused) == (80, 40, 40, 40)
+    result = memory.plan_memory(types, 1, (), [2], steps)
+    assert (result.peak, result.temporaries, result.results, result.reused) == (80, 40, 40, 40)
     donated: Any = memory.plan_memory(types[:2], 1, (), [1], [([1], [0], [0], 0)])
     assert (donated.peak, donated.results, donated.reused) == (40, 40, 40)
 
@@ -127,10 +127,10 @@ def test_values_that_are_needed_later_stay(f: Any, monkeypatch: pytest.MonkeyPat
     x = tp.asarray(matrix())
     compiled = [tp.compile(f), tp.compile(f)]
     monkeypatch.setattr(reuse, "LEAST", 1 << 60)
-    wanted = [compiled[0](x) for _ in range(2)][-1]
+    expected = [compiled[0](x) for _ in range(2)][-1]
     monkeypatch.undo()
-    found = [compiled[1](x) for _ in range(2)][-1]
-    for result, right in zip(leaves(found), leaves(wanted), strict=True):
+    actual = [compiled[1](x) for _ in range(2)][-1]
+    for result, right in zip(leaves(actual), leaves(expected), strict=True):
         np.testing.assert_array_equal(result.numpy(), right.numpy())
 
 
@@ -140,13 +140,13 @@ def test_a_donated_argument_becomes_the_result(jit: str, monkeypatch: pytest.Mon
     f = tp.compile(lambda x: tp.exp(x) * 2 + x, donate=0)
     array = matrix()
     kept = array.copy()
-    wanted = f(tp.asarray(array)).numpy()
+    expected = f(tp.asarray(array)).numpy()
     for _ in range(3):
         x = tp.asarray(array)
         place = address(x)
         y = f(x)
         assert address(y) == place
-        np.testing.assert_array_equal(y.numpy(), wanted)
+        np.testing.assert_array_equal(y.numpy(), expected)
     np.testing.assert_array_equal(array, kept)
     assert f.program(tp.asarray(array)).memory().reused == BYTES
 
@@ -170,12 +170,12 @@ def test_memory_that_somebody_holds_stays(
     monkeypatch.setenv("TENSORPLUG_CPU_JIT", jit)
     f = tp.compile(lambda x: tp.exp(x) * 2 + x, donate=0)
     array = matrix()
-    wanted = f(tp.asarray(array)).numpy()
+    expected = f(tp.asarray(array)).numpy()
     for _ in range(2):
         x = tp.asarray(array)
         held = HOLDERS[holder](x)
         before = np.array(held)
-        np.testing.assert_array_equal(f(x).numpy(), wanted)
+        np.testing.assert_array_equal(f(x).numpy(), expected)
         np.testing.assert_array_equal(np.array(held), before)
 
 
@@ -183,9 +183,9 @@ def test_memory_of_another_library_stays() -> None:
     f = tp.compile(lambda x: tp.exp(x) * 2 + x, donate=0)
     array = matrix()
     kept = array.copy()
-    wanted = f(tp.asarray(array)).numpy()
+    expected = f(tp.asarray(array)).numpy()
     for _ in range(2):
-        np.testing.assert_array_equal(f(tp.asarray(array, copy=False)).numpy(), wanted)
+        np.testing.assert_array_equal(f(tp.asarray(array, copy=False)).numpy(), expected)
         np.testing.assert_array_equal(array, kept)
 
 
@@ -264,8 +264,8 @@ def test_random_programs(
     arrays = [matrix(), matrix()]
 
     def tensors() -> list[Any]:
-        found = [tp.asarray(array) for array in arrays]
-        return [found[0], found[0]] if same else found
+        actual = [tp.asarray(array) for array in arrays]
+        return [actual[0], actual[0]] if same else actual
 
     with tp.use_backend("cpu"):
         with pytest.MonkeyPatch.context() as patch:

@@ -71,8 +71,8 @@ def test_buffers_are_freed_after_their_last_use() -> None:
     given = [make(), make()]
     calls = [call(make, [0], (2,)), call(make, [2, 1], (3,)), call(make, [3], (4,))]
     line = StraightLine(calls, [[0], [2, 1], [3]], 2, {}, [4])
-    (found,) = line.run(given, given)
-    assert (given, found) == ([], made[4]())
+    (result,) = line.run(given, given)
+    assert (given, result) == ([], made[4]())
     assert alive[2:] == [[True, True], [False, True, True], [False, False, False, True]]
     assert [known() is not None for known in made] == [False] * 4 + [True]
 

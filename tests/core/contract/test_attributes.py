@@ -46,9 +46,9 @@ CASES = [  # kind, given, canonical form
 
 @pytest.mark.parametrize(("kind", "given", "form"), CASES)
 def test_attributes_have_a_canonical_form(kind, given, form):
-    found = kind.canonical(given, KNOWN)
-    assert (found, type(found)) == (form, type(form))
-    hash(found)
+    result = kind.canonical(given, KNOWN)
+    assert (result, type(result)) == (form, type(form))
+    hash(result)
 
 
 REFUSED = [  # kind, given, a part of the message: what was given and what is allowed

@@ -70,8 +70,8 @@ print(known, before, "ml_dtypes" in sys.modules)
 
 def test_finfo_of_bfloat16():
     limits = ml_dtypes.finfo(ml_dtypes.bfloat16)
-    found = tp.finfo(B)
-    assert (found.bits, found.eps, found.max, found.min, found.smallest_normal) == (
+    result = tp.finfo(B)
+    assert (result.bits, result.eps, result.max, result.min, result.smallest_normal) == (
         16,
         float(limits.eps),
         float(limits.max),
@@ -87,9 +87,9 @@ def test_floats_are_rounded_once(source):
         x = np.concatenate([EDGES, RNG.standard_normal(500) * 10.0 ** RNG.integers(-45, 40, 500)])
         x = x.astype(source)
     expected = rounded(x)
-    for found in (tp.astype(tp.asarray(x), B), bf(x), bf(x.tolist())):
-        np.testing.assert_array_equal(numbers(found), expected)
-        np.testing.assert_array_equal(np.signbit(numbers(found)), np.signbit(expected))
+    for actual in (tp.astype(tp.asarray(x), B), bf(x), bf(x.tolist())):
+        np.testing.assert_array_equal(numbers(actual), expected)
+        np.testing.assert_array_equal(np.signbit(numbers(actual)), np.signbit(expected))
 
 
 @pytest.mark.parametrize("name", [dtype.name for dtype in sorted(dt.INTEGER, key=str)])
@@ -118,9 +118,9 @@ def test_casts_to_other_kinds():
     x = bf(EDGES)
     kept = rounded(EDGES)
     for target in (tp.float32, tp.float64):
-        found = tp.astype(x, target)
-        assert found.dtype is target
-        np.testing.assert_array_equal(found.numpy(), kept.astype(target.numpy))
+        result = tp.astype(x, target)
+        assert result.dtype is target
+        np.testing.assert_array_equal(result.numpy(), kept.astype(target.numpy))
     assert tp.astype(x, "bool").tolist() == [number != 0 for number in kept.tolist()]
     assert tp.astype(bf([1.5, -2.0]), "complex64").tolist() == [1.5, -2.0]
     assert tp.astype(bf([300.0, -1.5, math.nan, math.inf]), "int8").tolist() == [44, -1, 0, 0]
@@ -227,20 +227,20 @@ def test_sums_are_taken_in_float32():
         "softmax": (tp.nn.softmax(tp.zeros((1, 1 << 12), dtype=B)), 2.0**-12, 0),
         "var": (tp.var(bf(x), axis=1), rounded(x).var(axis=1), 2.0**-18),
     }
-    for name, (found, exact, bound) in cases.items():
-        error = np.abs(numbers(found) - exact)
+    for name, (actual, exact, bound) in cases.items():
+        error = np.abs(numbers(actual) - exact)
         assert (error <= np.abs(exact) * 2.0**-8 + bound).all(), name
 
 
 def test_explain_shows_a_widened_kernel():
-    told = tp.explain("Softmax", [bf([[1.0, 2.0]])])
-    assert (told.how, told.steps[-1]) == ("widened", ("widened", "in float32"))
-    assert [(inner.call.split("(")[0], inner.how) for inner in told.inner] == [
+    explanation = tp.explain("Softmax", [bf([[1.0, 2.0]])])
+    assert (explanation.how, explanation.steps[-1]) == ("widened", ("widened", "in float32"))
+    assert [(inner.call.split("(")[0], inner.how) for inner in explanation.inner] == [
         ("Cast", "native"),
         ("Softmax", "native"),
         ("Cast", "native"),
     ]
-    assert tp.explain("Softmax", dtype="bfloat16").steps == told.steps
+    assert tp.explain("Softmax", dtype="bfloat16").steps == explanation.steps
     for name in ("Identity", "Reverse", "GatherV2", "Select", "Cast"):
         assert tp.explain(name, dtype="bfloat16").how == "native", name
 
@@ -267,8 +267,8 @@ def test_gradients_add_in_float32():
     one = bf(1.0)
     assert tp.grad(lambda one: tp.sum(one * tp.ones((1 << 16,), dtype=B)))(one).item() == 65536
     table, rows = tp.zeros((2, 1), dtype=B), tp.zeros((4096,), dtype="int32")
-    found = tp.grad(lambda table: tp.sum(tp.take(table, rows, axis=0)))(table)
-    assert (found.dtype, found.tolist()) == (B, [[4096.0], [0.0]])
+    gradient = tp.grad(lambda table: tp.sum(tp.take(table, rows, axis=0)))(table)
+    assert (gradient.dtype, gradient.tolist()) == (B, [[4096.0], [0.0]])
 
 
 # Random numbers -----------------------------------------------------------------------------
@@ -291,9 +291,9 @@ def test_narrowing_rounds_to_bfloat16():
         narrow = EDGES.astype(np.float32)
     for values in (EDGES, narrow, np.array(3), np.array([True])):
         with np.errstate(all="ignore"):
-            found = narrowing.convert(values, B)
-        assert (found.dtype, found.shape) == (B.numpy, values.shape)
-        np.testing.assert_array_equal(found.astype(np.float64), rounded(values))
+            result = narrowing.convert(values, B)
+        assert (result.dtype, result.shape) == (B.numpy, values.shape)
+        np.testing.assert_array_equal(result.astype(np.float64), rounded(values))
 
 
 def test_other_dtypes_of_ml_dtypes_are_refused():

@@ -20,13 +20,13 @@ def test_limits_of_floats(name):
     highest = {"float16": 15, "float32": 127, "complex64": 127}.get(name, 1023)
     part = name.replace("complex64", "float32").replace("complex128", "float64")
     for given in (getattr(tp, name), name, tp.asarray(1, dtype=name)):
-        found = tp.finfo(given)
-        assert found.bits == np.dtype(part).itemsize * 8
-        assert found.eps == 2.0**-digits
-        assert found.max == -found.min == (2 - 2.0**-digits) * 2.0**highest
-        assert found.smallest_normal == 2.0 ** (1 - highest)
-        assert found.dtype is getattr(tp, part)
-        assert {type(getattr(found, word)) for word in ("eps", "max", "min")} == {float}
+        result = tp.finfo(given)
+        assert result.bits == np.dtype(part).itemsize * 8
+        assert result.eps == 2.0**-digits
+        assert result.max == -result.min == (2 - 2.0**-digits) * 2.0**highest
+        assert result.smallest_normal == 2.0 ** (1 - highest)
+        assert result.dtype is getattr(tp, part)
+        assert {type(getattr(result, word)) for word in ("eps", "max", "min")} == {float}
 
 
 @pytest.mark.parametrize("name", [item for item in NAMES if "int" in item])
@@ -34,9 +34,9 @@ def test_limits_of_integers(name):
     bits = int(name.removeprefix("u").removeprefix("int"))
     low, high = (0, 2**bits - 1) if name[0] == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
     for given in (getattr(tp, name), name, tp.asarray(1, dtype=name)):
-        found = tp.iinfo(given)
-        assert (found.bits, found.min, found.max) == (bits, low, high)
-        assert found.dtype is getattr(tp, name)
+        result = tp.iinfo(given)
+        assert (result.bits, result.min, result.max) == (bits, low, high)
+        assert result.dtype is getattr(tp, name)
 
 
 def test_limits_of_the_other_kind():

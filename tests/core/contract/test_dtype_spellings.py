@@ -170,17 +170,17 @@ def test_attributes_variables_draws_and_explanations(name, given):
 
 @pytest.mark.parametrize("given", ["float32", float, np.float32, "<f4"], ids=repr)
 def test_the_dtypes_of_registrations_and_types(given):
-    wanted = frozenset({tp.float32})
+    expected = frozenset({tp.float32})
     kernels, rules, decomposed = KernelTable(), GradientTable(), DecompositionTable()
     kernels.register(specs.ADD, dtypes=[given])(lambda a, b: a + b)
     rules.wrt(specs.ADD, "a", dtypes=[given])(lambda dy: dy)
     decomposed.of(specs.ADD, dtypes=[given])(lambda a, b: a + b)
     for table in (kernels, rules, decomposed):
         (entry,) = table
-        assert entry.dtypes == wanted
+        assert entry.dtypes == expected
     with tp.use_backend("cpu"):
-        told, known = (tp.explain("Neg", [TensorType(one, (2,))]) for one in (given, tp.float32))
-    assert (told.how, told.reason) == (known.how, known.reason)
+        text, known = (tp.explain("Neg", [TensorType(one, (2,))]) for one in (given, tp.float32))
+    assert (text.how, text.reason) == (known.how, known.reason)
 
 
 def test_a_registration_for_no_dtype():

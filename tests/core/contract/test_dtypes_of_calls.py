@@ -39,8 +39,8 @@ def type_of(name):
 @pytest.mark.parametrize("name", OF)
 def test_the_dtype_of_a_call(name):
     inputs, outputs, expected = OF[name]
-    found = getattr(specs, name).dtype_of(type_of(inputs), type_of(outputs))
-    assert str(found) == expected
+    result = getattr(specs, name).dtype_of(type_of(inputs), type_of(outputs))
+    assert str(result) == expected
 
 
 def test_a_kernel_whose_output_has_another_dtype_is_registered_for_its_inputs():

@@ -106,9 +106,9 @@ def test_vmap_takes_the_facts_of_a_plugins_spec(
 
     examples = np.stack([X, T, X - T])
     with isolated_engine("cpu"), tp.register_kernel(own, "cpu", native):
-        found = tp.vmap(lambda x: dispatch(own, x))(tp.asarray(examples)).numpy()
+        result = tp.vmap(lambda x: dispatch(own, x))(tp.asarray(examples)).numpy()
     assert shapes == calls
-    np.testing.assert_array_equal(found, [kernel(one) for one in examples])
+    np.testing.assert_array_equal(result, [kernel(one) for one in examples])
 
 
 def test_a_rule_of_a_table_comes_before_a_fact() -> None:

@@ -41,8 +41,8 @@ SPLIT = [  # function, what it asks for besides the inputs, or parts of the mess
 @pytest.mark.parametrize(("function", "result"), SPLIT)
 def test_check_split(function, result):
     if isinstance(result, tuple):
-        found = signatures.check_split(function, "role", ("a", "b"), ("axis", "out"))
-        assert found == result
+        actual = signatures.check_split(function, "role", ("a", "b"), ("axis", "out"))
+        assert actual == result
         return
     with pytest.raises(RegistrationError) as caught:
         signatures.check_split(function, "the role", ("a", "b"), ("axis", "out"))

@@ -100,8 +100,8 @@ EXPRESSIONS = [
 def test_a_spec_gives_the_expression_of_a_call(given, given_attributes, expected):
     kinds = dict.fromkeys(given_attributes, attributes.integer())
     spec = KernelSpec("Given", ("a", "b"), left, attributes=kinds, expression=given)
-    found = spec.expression_rule((X, Y), given_attributes, F32)
-    assert str(found) == expected
+    result = spec.expression_rule((X, Y), given_attributes, F32)
+    assert str(result) == expected
 
 
 @pytest.mark.parametrize("given", ["bitwise_not", "sin", nothing])

@@ -40,14 +40,14 @@ def stored(dtype: dt.DType) -> tp.Tensor:
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_floats_stand_for_what_their_bits_say(dtype):
-    wanted = numbers(dtype)
+    expected = numbers(dtype)
     for wide in ("float32", "float64"):
-        found = tp.astype(stored(dtype), wide).numpy()
-        assert found.dtype == wide
-        np.testing.assert_array_equal(found, wanted)
-        signed = ~np.isnan(wanted)
-        np.testing.assert_array_equal(np.signbit(found[signed]), np.signbit(wanted[signed]))
-    finite = wanted[np.isfinite(wanted)]
+        result = tp.astype(stored(dtype), wide).numpy()
+        assert result.dtype == wide
+        np.testing.assert_array_equal(result, expected)
+        signed = ~np.isnan(expected)
+        np.testing.assert_array_equal(np.signbit(result[signed]), np.signbit(expected[signed]))
+    finite = expected[np.isfinite(expected)]
     assert (dtype.min, dtype.max) == (finite.min(), finite.max())
     assert dtype.eps == min(x for x in finite if x > 1) - 1
 
@@ -63,9 +63,9 @@ def test_floats_are_rounded_once_to_the_nearest_even(dtype, source):
     ).astype(source)
     toward = [np.nextafter(middles.astype(source), to).astype(source) for to in (-INF, INF)]
     given = np.concatenate([given, *toward])
-    wanted = np.array([nearest(dtype, float(x)) for x in given], np.float32)
-    found = tp.astype(tp.astype(given, dtype), "float32").numpy()
-    np.testing.assert_array_equal(found, wanted)
+    expected = np.array([nearest(dtype, float(x)) for x in given], np.float32)
+    result = tp.astype(tp.astype(given, dtype), "float32").numpy()
+    np.testing.assert_array_equal(result, expected)
 
 
 def test_float64_is_not_rounded_to_float32_first():
@@ -76,17 +76,17 @@ def test_float64_is_not_rounded_to_float32_first():
 @pytest.mark.parametrize("source", ["float32", "float64"])
 def test_small_powers_are_the_nearest(source):
     given = np.array([0.01, 1, 1.01, 1.49, 1.5, 1.99, 2, 2.99, 3]) * 2.0**-127
-    found = tp.astype(tp.astype(given.astype(source), "float8_e8m0fnu"), "float64").numpy()
-    np.testing.assert_array_equal(found / 2.0**-127, [1, 1, 1, 1, 2, 2, 2, 2, 4])
+    result = tp.astype(tp.astype(given.astype(source), "float8_e8m0fnu"), "float64").numpy()
+    np.testing.assert_array_equal(result / 2.0**-127, [1, 1, 1, 1, 2, 2, 2, 2, 4])
 
 
 @pytest.mark.parametrize("dtype", STORAGE, ids=str)
 def test_numbers_that_do_not_fit(dtype):
     x = np.float32([1e9, -INF, NAN])
-    for saturate, wanted in zip((False, True), TOO_LARGE[dtype.name], strict=True):
-        found = tp.astype(x, dtype, saturate=saturate)
-        assert found.dtype is dtype
-        np.testing.assert_array_equal(tp.astype(found, "float32").numpy(), np.float32(wanted))
+    for saturate, expected in zip((False, True), TOO_LARGE[dtype.name], strict=True):
+        result = tp.astype(x, dtype, saturate=saturate)
+        assert result.dtype is dtype
+        np.testing.assert_array_equal(tp.astype(result, "float32").numpy(), np.float32(expected))
 
 
 SATURATED = [  # dtype, numbers, dtype, numbers
@@ -110,10 +110,10 @@ SATURATED = [  # dtype, numbers, dtype, numbers
 
 @pytest.mark.parametrize(("source", "given", "target", "wanted"), SATURATED)
 def test_saturation(source, given, target, wanted):
-    found = tp.astype(tp.asarray(given, dtype=source), target, saturate=True)
-    assert found.dtype.name == target
+    result = tp.astype(tp.asarray(given, dtype=source), target, saturate=True)
+    assert result.dtype.name == target
     expected = np.array(wanted, tp.asarray(wanted, dtype=target).numpy().dtype)
-    np.testing.assert_array_equal(found.numpy(), expected)
+    np.testing.assert_array_equal(result.numpy(), expected)
 
 
 def test_saturate_is_for_real_numbers():
@@ -125,10 +125,10 @@ def test_saturate_is_for_real_numbers():
 def test_integers_wrap_and_floats_are_truncated(dtype):
     given = np.arange(-40, 40)
     size = 1 << dtype.bits
-    wanted = (given - dtype.min) % size + dtype.min
+    expected = (given - dtype.min) % size + dtype.min
     for source in ("int8", "int32", "float32"):
-        found = tp.astype(given.astype(source), dtype)
-        assert found.tolist() == wanted.tolist()
+        result = tp.astype(given.astype(source), dtype)
+        assert result.tolist() == expected.tolist()
     halves = tp.astype(np.float32([0.9, -0.9, 1.5]), dtype)
     assert halves.tolist() == [0, 0, 1]
 
@@ -141,10 +141,10 @@ def test_integers_wrap_and_floats_are_truncated(dtype):
 def test_movement_keeps_all_bits(dtype, name):
     here, there = MOVES[name]
     array = moving(dtype)
-    wanted = there(array.view(np.uint8))
-    found = here(tp.asarray(array))
-    assert (found.dtype, found.shape) == (dtype, wanted.shape)
-    np.testing.assert_array_equal(found.numpy().view(np.uint8), wanted)
+    expected = there(array.view(np.uint8))
+    result = here(tp.asarray(array))
+    assert (result.dtype, result.shape) == (dtype, expected.shape)
+    np.testing.assert_array_equal(result.numpy().view(np.uint8), expected)
 
 
 @pytest.mark.parametrize("dtype", STORAGE, ids=str)
@@ -219,8 +219,8 @@ def test_a_backend_may_declare_more():
 
     storing = [*dt.NUMERIC, dt.float8_e4m3fn]
     with tp.register_kernel("Neg", "cpu", negative, dtypes=storing, override=True):
-        found = tp.negative(x)
-        assert (found.tolist(), found.dtype) == ([-1.5, 2.0], x.dtype)
+        result = tp.negative(x)
+        assert (result.tolist(), result.dtype) == ([-1.5, 2.0], x.dtype)
         with pytest.raises(DTypeError, match="float8_e5m2 is for storage"):
             tp.negative(tp.ones((1,), dtype="float8_e5m2"))
     with pytest.raises(DTypeError, match="float8_e4m3fn is for storage"):

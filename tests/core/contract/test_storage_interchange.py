@@ -39,17 +39,17 @@ def test_safetensors_files_keep_all_bits(dtype, tmp_path):
     path = tmp_path / "x.safetensors"
     x = tp.reshape(stored(dtype), (2, -1))
     tp.save({"x": x, "y": tp.ones((3,))}, path)
-    ((name, told),) = [
+    ((name, text),) = [
         item for item in safetensors.deserialize(path.read_bytes()) if item[0] == "x"
     ]
     bits = np.arange(1 << dtype.bits, dtype=np.uint8)
     if dtype.bits == 4:  # two in a byte
         bits = bits[::2] + 16 * bits[1::2]
-    assert (name, told["dtype"], told["shape"]) == ("x", CODES[dtype.name], list(x.shape))
-    assert bytes(told["data"]) == bits.tobytes()
-    found = tp.load(path)["x"]
-    assert (found.dtype, found.shape) == (dtype, x.shape)
-    np.testing.assert_array_equal(found.numpy().view(np.uint8), x.numpy().view(np.uint8))
+    assert (name, text["dtype"], text["shape"]) == ("x", CODES[dtype.name], list(x.shape))
+    assert bytes(text["data"]) == bits.tobytes()
+    result = tp.load(path)["x"]
+    assert (result.dtype, result.shape) == (dtype, x.shape)
+    np.testing.assert_array_equal(result.numpy().view(np.uint8), x.numpy().view(np.uint8))
 
 
 @pytest.mark.parametrize("shape", [(), (5,), (3, 5), (2, 4), (0, 3)], ids=str)
@@ -59,17 +59,17 @@ def test_files_of_packed_elements(dtype, shape, tmp_path):
     rng = np.random.default_rng(2)
     raw = rng.integers(0, 1 << dtype.bits, shape, np.uint8)
     tp.save({"x": raw.view(dtype.numpy), "y": np.float32([1])}, path, metadata={"by": "me"})
-    told = dict(safetensors.deserialize(path.read_bytes()))["x"]
+    text = dict(safetensors.deserialize(path.read_bytes()))["x"]
     bits = [f"{element:0{dtype.bits}b}"[::-1] for element in raw.reshape(-1).tolist()]
     whole = "".join(bits)
-    wanted = [int(whole[at : at + 8][::-1], 2) for at in range(0, len(whole), 8)]
-    assert list(told["data"]) == wanted
+    expected = [int(whole[at : at + 8][::-1], 2) for at in range(0, len(whole), 8)]
+    assert list(text["data"]) == expected
     full = dtype.name in CODES and not raw.size % 2
-    assert told["dtype"] == (CODES[dtype.name] if full else "U8")
-    assert told["shape"] == (list(shape) if full else [len(wanted)])
-    found = tp.load(path)["x"]
-    assert (found.dtype, found.shape) == (dtype, shape)
-    np.testing.assert_array_equal(found.numpy().view(np.uint8), raw)
+    assert text["dtype"] == (CODES[dtype.name] if full else "U8")
+    assert text["shape"] == (list(shape) if full else [len(expected)])
+    result = tp.load(path)["x"]
+    assert (result.dtype, result.shape) == (dtype, shape)
+    np.testing.assert_array_equal(result.numpy().view(np.uint8), raw)
     with safetensors.safe_open(path, "np") as file:
         assert file.metadata()["by"] == "me"
 

@@ -136,8 +136,8 @@ def test_attributes_of_windows_have_a_canonical_form(kind, given, result):
         with pytest.raises(ArgumentError, match=re.escape(result)):
             kind.canonical(given, {})
     else:
-        found = kind.canonical(given, {})
-        assert (found, type(found)) == (result, type(result))
+        actual = kind.canonical(given, {})
+        assert (actual, type(actual)) == (result, type(result))
 
 
 def test_rounding_needs_a_numeric_padding():
@@ -156,13 +156,13 @@ def test_shapes_that_do_not_fit_are_left_to_the_rule():
 
 def test_three_axes():
     pads = ((0, 0), (1, 0), (0, 2), (3, 4), (0, 0))
-    found = windows((4, 5, 6), (1, 2, 3), (1, 2, 3), (1, 1, 2), pads, None, (1, 2, 3))
+    result = windows((4, 5, 6), (1, 2, 3), (1, 2, 3), (1, 1, 2), pads, None, (1, 2, 3))
     expected = [
         Window.of(4, 1, 1, 1, (1, 0), None),
         Window.of(5, 2, 2, 1, (0, 2), None),
         Window.of(6, 3, 3, 2, (3, 4), None),
     ]
-    assert found == tuple(expected)
+    assert result == tuple(expected)
     with pytest.raises(
         ShapeError, match=re.escape("pad must have 5 (before, after) pairs, got 4")
     ):

@@ -111,11 +111,11 @@ def test_tasks_and_threads_started_inside_keep_the_change() -> None:
             await asyncio.sleep(0)
             copied = contextvars.copy_context()
         ended.set()
-        found = await task
-        thread = threading.Thread(target=lambda: found.append(copied.run(compute)))
+        result = await task
+        thread = threading.Thread(target=lambda: result.append(copied.run(compute)))
         thread.start()
         thread.join()
-        return [*found, compute()]
+        return [*result, compute()]
 
     assert asyncio.run(run()) == ["other"] * 4 + ["memory"]
 

@@ -29,8 +29,8 @@ EXECUTED = [
 def blocks(name):
     """Return the fenced Python of a document, with the lines at which the blocks begin."""
     text = (DOCS / name).read_text(encoding="utf-8")
-    found = re.finditer(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
-    return [(text[: item.start()].count("\n") + 2, item[1]) for item in found]
+    result = re.finditer(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    return [(text[: item.start()].count("\n") + 2, item[1]) for item in result]
 
 
 def comments(code):
@@ -44,9 +44,9 @@ def run(code, names, where):
     said = comments(code)
     for statement in ast.parse(code).body:
         if isinstance(statement, ast.Expr) and statement.end_lineno in said:
-            wanted = ast.literal_eval(said[statement.end_lineno].removeprefix("# "))
+            expected = ast.literal_eval(said[statement.end_lineno].removeprefix("# "))
             value = eval(compile(ast.Expression(statement.value), where, "eval"), names)
-            assert value == wanted, f"{where}: {ast.unparse(statement)}"
+            assert value == expected, f"{where}: {ast.unparse(statement)}"
         else:
             exec(compile(ast.Module([statement], []), where, "exec"), names)
 
@@ -55,10 +55,10 @@ def run(code, names, where):
 def test_the_python_runs_and_gives_what_is_said(name, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)  # where files are saved
     names = {"__name__": "document"}
-    found = blocks(name)
-    assert found
+    result = blocks(name)
+    assert result
     with isolated_engine():
-        for line, code in found:
+        for line, code in result:
             run(code, names, f"{name}:{line}")
 
 
@@ -78,8 +78,8 @@ def spans(document=COMING):
 
 
 def named(pattern, *documents):
-    found = [span for document in documents or [COMING] for span in spans(document)]
-    return sorted({item for span in found for item in re.findall(pattern, span)})
+    result = [span for document in documents or [COMING] for span in spans(document)]
+    return sorted({item for span in result for item in re.findall(pattern, span)})
 
 
 DOCUMENTS = [DOCS / name for name in EXECUTED]

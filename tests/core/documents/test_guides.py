@@ -20,9 +20,9 @@ def test_the_code_of_a_guide(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # for the files that it writes
     monkeypatch.setenv("COLUMNS", "80")
     names = {}
-    found = guides.blocks((DOCS / name).read_text(encoding="utf-8"))
-    assert len(found) > 2
+    result = guides.blocks((DOCS / name).read_text(encoding="utf-8"))
+    assert len(result) > 2
     with isolated_engine("cpu"):
-        for code, expected in found:
+        for code, expected in result:
             printed = guides.run(code, names)
             assert guides.comparable(printed) == guides.comparable(expected), code

@@ -54,9 +54,9 @@ def test_the_family_of_a_kernel_decides(what: str, call: Callable[[], Any], dtyp
     outside = call()
     with tp.autocast("float16"):
         inside = [call() for _ in range(3)]  # resolved, cached, from the cache
-    for found in inside:
-        assert (found.dtype, found.shape) == (dtype, outside.shape)
-        np.testing.assert_allclose(found.numpy(), outside.numpy(), rtol=1e-2, atol=1e-2)
+    for actual in inside:
+        assert (actual.dtype, actual.shape) == (dtype, outside.shape)
+        np.testing.assert_allclose(actual.numpy(), outside.numpy(), rtol=1e-2, atol=1e-2)
     again = call()
     assert again.dtype == outside.dtype
     np.testing.assert_array_equal(again.numpy(), outside.numpy())
@@ -82,9 +82,9 @@ def test_the_spec_of_a_plugin_says_in_which_dtype_its_kernel_runs(
 
 def test_a_product_rounds_its_inputs_and_its_result_alone() -> None:
     with tp.autocast("float16"):
-        found = tp.matmul(X, W)
+        result = tp.matmul(X, W)
     wide = X.astype(np.float16).astype(np.float64) @ W.astype(np.float16).astype(np.float64)
-    expect(found, "float16", (3, 5), wide.astype(np.float16))
+    expect(result, "float16", (3, 5), wide.astype(np.float16))
 
 
 def test_the_rules_name_kernels_of_the_catalogue_and_none_twice() -> None:
@@ -111,8 +111,8 @@ def test_each_kernel_takes_what_the_suite_gives_it(kernel: str, given: str, want
     small = [case for case in cases if not case.period]
     for case in small[:3]:
         with tp.autocast(given if wanted == "float32" else wanted):
-            found = tp.run_kernel(kernel, list(case.inputs), case.attributes)
-        output = found[0] if isinstance(found, list) else found
+            result = tp.run_kernel(kernel, list(case.inputs), case.attributes)
+        output = result[0] if isinstance(result, list) else result
         assert dt.real_part(output.dtype) == wanted  # the eigenvalues are complex
 
 
@@ -141,12 +141,12 @@ def test_blocks_are_nested_and_undo_their_own_change() -> None:
 
 
 def test_another_thread_is_outside() -> None:
-    found: list[str] = []
+    result: list[str] = []
     with tp.autocast("float16"):
-        thread = threading.Thread(target=lambda: found.append(str(tp.matmul(X, W).dtype)))
+        thread = threading.Thread(target=lambda: result.append(str(tp.matmul(X, W).dtype)))
         thread.start()
         thread.join()
-    assert found == ["float32"]
+    assert result == ["float32"]
 
 
 def test_as_a_decorator_it_covers_each_call() -> None:

@@ -59,12 +59,12 @@ GRADIENTS: dict[str, Callable[[], Any]] = {
 @pytest.mark.parametrize("what", GRADIENTS)
 def test_gradients_of_float32_parameters_are_float32(what: str) -> None:
     exact = tp.grad(loss)(parameters(), X, Y)
-    found = GRADIENTS[what]()
+    result = GRADIENTS[what]()
     for name, gradient in exact.items():
-        assert found[name].type == gradient.type
-        np.testing.assert_allclose(found[name].numpy(), gradient.numpy(), rtol=0.02, atol=2e-3)
+        assert result[name].type == gradient.type
+        np.testing.assert_allclose(result[name].numpy(), gradient.numpy(), rtol=0.02, atol=2e-3)
         if name != "b":  # it was computed in halves somewhere
-            assert (found[name].numpy() != gradient.numpy()).any()
+            assert (result[name].numpy() != gradient.numpy()).any()
 
 
 def test_a_backward_pass_is_the_same_inside_and_outside() -> None:
@@ -139,10 +139,10 @@ def test_transformations_nest(what: str) -> None:
     f, x = NESTED[what](), tp.asarray(X)
     exact = f(x)
     with tp.autocast("float16"):
-        found = f(x)
-    assert found.shape == exact.shape
-    assert (found.numpy().astype(np.float32) != exact.numpy()).any()
-    np.testing.assert_allclose(found.numpy(), exact.numpy(), rtol=0.03, atol=0.02)
+        result = f(x)
+    assert result.shape == exact.shape
+    assert (result.numpy().astype(np.float32) != exact.numpy()).any()
+    np.testing.assert_allclose(result.numpy(), exact.numpy(), rtol=0.03, atol=0.02)
 
 
 def test_a_second_derivative_of_a_compiled_function_calls_it_in_its_block() -> None:
@@ -154,9 +154,9 @@ def test_a_second_derivative_of_a_compiled_function_calls_it_in_its_block() -> N
         return tp.grad(lambda x: tp.sum(tp.grad(inside)(x) ** 2))(tp.asarray(X[0])).numpy()
 
     exact = derived(row_loss, enabled=False)
-    wanted = derived(row_loss, enabled=True)
-    found = derived(tp.compile(row_loss), enabled=True)
-    assert np.abs(found - wanted).max() < np.abs(exact - wanted).max() / 4
+    expected = derived(row_loss, enabled=True)
+    result = derived(tp.compile(row_loss), enabled=True)
+    assert np.abs(result - expected).max() < np.abs(exact - expected).max() / 4
 
 
 def test_another_device_or_another_kernel_ends_what_is_cached() -> None:
@@ -187,12 +187,12 @@ def test_training_reaches_the_loss_of_float32(dtype: str) -> None:
 
     def train(f: Any) -> float:
         optimizer = tp.train.adam(0.03)
-        found, state = start, optimizer.init(start)
+        result, state = start, optimizer.init(start)
         step = tp.compile(lambda p: tp.value_and_grad(f)(p, x, y))
         for _ in range(200):
-            _, gradients = step(found)
-            found, state = optimizer.step(gradients, state, found)
-        return float(loss(found, x, y))
+            _, gradients = step(result)
+            result, state = optimizer.step(gradients, state, result)
+        return float(loss(result, x, y))
 
     first, wide, narrow = float(loss(start, x, y)), train(loss), train(tp.autocast(dtype)(loss))
     assert wide < first / 10

@@ -105,8 +105,8 @@ def test_gradients_by_rules_and_through_the_calls(home: Engine, ruled: bool) -> 
         handle = tp.register_gradient(ODD, "x", rule) if ruled else None
         for _ in range(4):
             expect(tp.run_kernel(ODD, [x]), "float32", (2,), [3, 6])
-            found = tp.grad(lambda x: tp.sum(tp.run_kernel(ODD, [x])))(x)
-            expect(found, "float32", (2,), [100, 100] if ruled else [3, 3])
+            gradient = tp.grad(lambda x: tp.sum(tp.run_kernel(ODD, [x])))(x)
+            expect(gradient, "float32", (2,), [100, 100] if ruled else [3, 3])
         assert len(programs(home)) == ruled  # else no call may pass the tape by
         if handle is not None:
             handle.remove()

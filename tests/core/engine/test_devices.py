@@ -123,9 +123,9 @@ def test_devices_are_listed_by_the_names_that_open_them():
     engine = preferring((), names=("card", "plain"), refused=())
     engine.devices.source.listed = {"card": CARDS}
     with using(engine):
-        found = tp.devices("card")
-        assert list(found) == ["card", "card:1", "card:2"]
-        assert list(found.values()) == CARDS
+        result = tp.devices("card")
+        assert list(result) == ["card", "card:1", "card:2"]
+        assert list(result.values()) == CARDS
         assert engine.devices.source.opened == []
         both = tp.devices()
         assert list(both) == ["card", "card:1", "card:2", "plain"]
@@ -148,10 +148,10 @@ def test_the_choice_may_be_left_to_the_engine():
 def test_find_backend():
     engine = preferring((), names=("first", "second"), refused=("second",))
     with using(engine):
-        found = tp.find_backend("first")
-        assert found is engine.devices.source.backends["first"]
-        assert tp.find_backend("first") is found
-        assert tp.find_backend("first:0") is found
+        result = tp.find_backend("first")
+        assert result is engine.devices.source.backends["first"]
+        assert tp.find_backend("first") is result
+        assert tp.find_backend("first:0") is result
         assert tp.find_backend("second") is None
         assert tp.find_backend("nothing") is None
         with pytest.raises(ArgumentError):
@@ -231,17 +231,17 @@ def test_threads_that_each_use_another_backend():
 
 def test_a_thread_starts_with_the_process_wide_backend():
     engine = engines.make(("memory", "other"))
-    found: list[str] = []
+    result: list[str] = []
     with using(engine):
         tp.set_backend("other")
         with tp.use_backend("memory"):
             # A plain thread has no context of ours, and so not this engine either.
             thread = threading.Thread(
-                target=lambda: found.append(engine.devices.active.name), name="outsider"
+                target=lambda: result.append(engine.devices.active.name), name="outsider"
             )
             thread.start()
             thread.join()
-    assert found == ["other"]
+    assert result == ["other"]
 
 
 THREADS = """
@@ -272,10 +272,10 @@ print(*found, getattr(sys.flags, "thread_inherit_context", 0))
 
 
 def test_what_a_new_thread_has_of_the_block_around_it():
-    found = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", THREADS], check=True, capture_output=True, text=True, timeout=120
     ).stdout.split()
-    plain, empty, copied, of_asyncio, committed, inherits = found
+    plain, empty, copied, of_asyncio, committed, inherits = result
     assert plain == ("minimal" if inherits == "1" else "cpu")  # Python 3.14 may inherit
     assert [empty, copied, of_asyncio, committed] == ["cpu", "minimal", "minimal", "minimal"]
 
@@ -284,15 +284,15 @@ def test_tasks_that_each_use_another_backend():
     engine = engines.make(("memory", "other"))
 
     async def task(name: str) -> list[str]:
-        found = []
+        result = []
         with tp.use_backend(name):
             x = tp.asarray([2.0])
             for _ in range(5):
                 await asyncio.sleep(0)
                 x = x * 1
-                found.append(x.device)
+                result.append(x.device)
             in_thread = await asyncio.to_thread(lambda: (x + 1).device)
-        return [*found, in_thread]
+        return [*result, in_thread]
 
     async def main() -> list[list[str]]:
         return await asyncio.gather(*(task(name) for name in ("memory", "other", "memory:1")))

@@ -78,8 +78,8 @@ def run(backend: str, calls: int, size: str, seconds: float) -> tuple[list[int],
 @pytest.fixture(params=["cpu", "opencl"])
 def backend(request: pytest.FixtureRequest) -> str:
     if request.param == "opencl" and not any(
-        found.verdict.usable
-        for found in pytest.importorskip("tensorplug_opencl.device").available()
+        actual.verdict.usable
+        for actual in pytest.importorskip("tensorplug_opencl.device").available()
     ):
         pytest.skip("there is no sound OpenCL device")
     return str(request.param)

@@ -234,8 +234,8 @@ def test_equal_attributes_that_differ(values):
     for value in values:
         filled = tp.full((1,), value, dtype="float64").numpy()
         padded = tp.pad(tp.zeros((0,), dtype="float64"), [(1, 0)], value).numpy()
-        for found in (filled, padded):
-            assert math.copysign(1, found[0]) == math.copysign(1, value)
+        for actual in (filled, padded):
+            assert math.copysign(1, actual[0]) == math.copysign(1, value)
         assert (
             str(tp.full((1,), value).dtype)
             == {

@@ -150,9 +150,9 @@ def test_both_ways_find_one_plan(engine, function):
     (key, plan), *rest = engine.devices.active.plans.items()
     assert rest == []
     for again in (tp.add, lambda a, b: tp.run_kernel("Add", {"a": a, "b": b})):
-        found = again(x, y)
-        expect(found, "float32", (2,), [4, 5])
-        assert found._placement is first._placement
+        result = again(x, y)
+        expect(result, "float32", (2,), [4, 5])
+        assert result._placement is first._placement
     assert list(engine.devices.active.plans.items()) == [(key, plan)]
 
 
@@ -172,8 +172,8 @@ def test_the_cache_is_bounded_and_still_right(engine, monkeypatch):
 def test_complex_constants_with_nan_parts_are_kept_once(engine):
     x = tp.asarray([1.0 + 1.0j])
     for _ in range(3):
-        found = [tp.add(x, complex(*parts)).item() for parts in ((0.0, np.nan), (np.nan, 0.0))]
-        assert [(np.isnan(z.real), np.isnan(z.imag)) for z in found] == [
+        result = [tp.add(x, complex(*parts)).item() for parts in ((0.0, np.nan), (np.nan, 0.0))]
+        assert [(np.isnan(z.real), np.isnan(z.imag)) for z in result] == [
             (False, True),
             (True, False),
         ]

@@ -159,8 +159,8 @@ def test_a_kernel_that_fails_in_the_middle_of_a_gradient(engine, fuse, turn):
     assert made[0].is_disposed  # the scope was closed
     del made[:], caught
     assert tp.memory()["memory"].tensors == before
-    for wanted, found in zip(([3, 4], [1, 2]), gradient(x, y), strict=True):
-        expect(found, "float32", (2,), wanted)
+    for expected, actual in zip(([3, 4], [1, 2]), gradient(x, y), strict=True):
+        expect(actual, "float32", (2,), expected)
     assert engine.devices.active.name == "memory"
 
 

@@ -73,10 +73,10 @@ def adding(seen, **options):
 def test_a_kernel_that_names_no_dtypes_gets_float32(seen):
     with using(adding(seen)):
         x = tp.asarray([1.0, 2.0], dtype=B)
-        found = tp.run_kernel(SUM_OF_TWO, {"a": x, "b": x}, {})
-        assert (found.dtype, found.tolist()) == (B, [2, 4])
-        told = tp.explain(SUM_OF_TWO, [x, x])
-        assert (told.how, told.steps) == (
+        result = tp.run_kernel(SUM_OF_TWO, {"a": x, "b": x}, {})
+        assert (result.dtype, result.tolist()) == (B, [2, 4])
+        explanation = tp.explain(SUM_OF_TWO, [x, x])
+        assert (explanation.how, explanation.steps) == (
             "widened",
             (
                 ("native", "the kernel of memory-distribution 2.0 names no dtypes"),
@@ -97,8 +97,8 @@ def test_float16_is_asked_for(seen):
 def test_a_kernel_that_names_dtypes(seen, dtypes, got):
     with using(adding(seen, dtypes=dtypes)):
         x = tp.asarray([1.0, 2.0], dtype=B)
-        found = tp.run_kernel(SUM_OF_TWO, {"a": x, "b": x}, {})
-        assert (found.dtype, found.tolist()) == (B, [2, 4])
+        result = tp.run_kernel(SUM_OF_TWO, {"a": x, "b": x}, {})
+        assert (result.dtype, result.tolist()) == (B, [2, 4])
     assert seen == [[got, got]]
 
 
@@ -116,8 +116,8 @@ def test_a_kernel_that_declines(dtype):
     with using(engine):
         leave_nothing(engine)
         x = tp.asarray([1.0, 2.0], dtype=dtype)
-        found = tp.run_kernel(SUM_OF_TWO, {"a": x, "b": x}, {})
-        assert (found.dtype.name, found.tolist()) == (dtype, [2, 4])
+        result = tp.run_kernel(SUM_OF_TWO, {"a": x, "b": x}, {})
+        assert (result.dtype.name, result.tolist()) == (dtype, [2, 4])
         assert tp.explain(SUM_OF_TWO, [x, x]).steps == (
             ("native", "the kernel of memory-distribution 2.0 declined: too narrow"),
             ("widened", "in float32"),
@@ -190,7 +190,7 @@ def test_a_backend_without_float32_cannot_widen():
 def test_gradients_pass_the_casts():
     with using(engines.make()):
         x = tp.asarray([0.5, 1.0], dtype=B)
-        found = tp.grad(lambda x: tp.sum(tp.exp(x) * x))(x)
+        gradient = tp.grad(lambda x: tp.sum(tp.exp(x) * x))(x)
         exact = np.exp([0.5, 1.0]) * np.array([1.5, 2.0])
-        assert found.dtype is B
-        np.testing.assert_allclose(found.numpy().astype(np.float64), exact, rtol=2.0**-7)
+        assert gradient.dtype is B
+        np.testing.assert_allclose(gradient.numpy().astype(np.float64), exact, rtol=2.0**-7)

@@ -135,9 +135,9 @@ FORMS = {  # as in NumPy and PyTorch; computed by NumPy
 def test_numpys_forms(form):
     call, expected = FORMS[form]
     with tp.use_backend("cpu"):
-        found = call()
-    assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
-    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-6)
+        result = call()
+    assert (result.shape, result.dtype) == (expected.shape, expected.dtype)
+    np.testing.assert_allclose(result.numpy(), expected, rtol=1e-6)
 
 
 def test_options_after_the_axis_need_names():

@@ -29,9 +29,9 @@ def test_only_our_errors():
         env={**os.environ, **ONE_THREAD},
     )
     assert done.returncode == 0, done.stderr
-    *found, last = done.stdout.splitlines()
+    *result, last = done.stdout.splitlines()
     assert last == f"{len(valid_calls.CALLS)} functions"
-    assert found == []
+    assert result == []
 
 
 def raises(error):

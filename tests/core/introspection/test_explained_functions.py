@@ -58,12 +58,12 @@ CALLS = [  # function, inputs, attributes, call, kernels in order
 @pytest.mark.parametrize(("function", "inputs", "attributes", "call", "kernels"), CALLS)
 def test_the_kernels_of_a_call(function, inputs, attributes, call, kernels):
     with tp.profile() as profile:
-        found = tp.explain(function, inputs, attributes)
+        result = tp.explain(function, inputs, attributes)
     assert profile.kernel_names == []
-    assert (found.call, found.how, found.backend, found.reason) == (call, "calls", "cpu", "")
-    assert [inner.kernel for inner in found.inner] == kernels
-    assert all(inner.how == "native" for inner in found.inner)
-    head = str(found).splitlines()[0]
+    assert (result.call, result.how, result.backend, result.reason) == (call, "calls", "cpu", "")
+    assert [inner.kernel for inner in result.inner] == kernels
+    assert all(inner.how == "native" for inner in result.inner)
+    head = str(result).splitlines()[0]
     assert head == f"{call} on backend 'cpu': calls{'' if kernels else ' no kernel'}"
 
 
@@ -85,9 +85,9 @@ def test_further_calls_that_depend_on_data():
         y = x + 1
         return y * 2 if y > 0 else y
 
-    found = tp.explain(positive, [of()])
-    assert (found.how, [call.kernel for call in found.inner]) == ("calls", ["Add", "Greater"])
-    assert re.match("its further calls depend on data: .", dict(found.steps)["unknown"])
+    result = tp.explain(positive, [of()])
+    assert (result.how, [call.kernel for call in result.inner]) == ("calls", ["Add", "Greater"])
+    assert re.match("its further calls depend on data: .", dict(result.steps)["unknown"])
 
 
 IMPOSSIBLE = [  # function, inputs, reason, kernels so far
@@ -100,11 +100,11 @@ IMPOSSIBLE = [  # function, inputs, reason, kernels so far
 
 @pytest.mark.parametrize(("function", "inputs", "reason", "kernels"), IMPOSSIBLE)
 def test_a_call_that_is_not_possible(function, inputs, reason, kernels):
-    found = tp.explain(function, inputs)
-    assert found.how is None
-    assert found.reason.startswith(reason)
-    assert [call.kernel for call in found.inner] == kernels
-    assert reason or found.inner[-1].how is None
+    result = tp.explain(function, inputs)
+    assert result.how is None
+    assert result.reason.startswith(reason)
+    assert [call.kernel for call in result.inner] == kernels
+    assert reason or result.inner[-1].how is None
 
 
 BAD = [
@@ -147,18 +147,18 @@ NO_KERNEL = {  # of numbers alone, or of the host
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_the_call_in_the_documentation_of_each_function(name):
-    found = tp.explain(name)
-    assert found.how == "calls"
-    assert bool(found.inner) is (name not in NO_KERNEL)
-    assert all(call.how is not None for call in found.inner)
+    result = tp.explain(name)
+    assert result.how == "calls"
+    assert bool(result.inner) is (name not in NO_KERNEL)
+    assert all(call.how is not None for call in result.inner)
 
 
 def test_the_dtype_of_the_call_in_the_documentation():
     assert tp.explain("nn.softmax", dtype="float64").inner[0].call.endswith("=float64[2])")
-    found = tp.explain("nn.dropout", dtype="float16")
-    assert found.call == "dropout(uint32[4], float16[6], 0.5)"  # floats alone
+    result = tp.explain("nn.dropout", dtype="float16")
+    assert result.call == "dropout(uint32[4], float16[6], 0.5)"  # floats alone
 
 
 def test_attributes_change_the_call_in_the_documentation():
-    found = tp.explain("nn.conv2d", attributes={"strides": 2})
-    assert found.call == "conv2d(float32[1,3,3,1], float32[2,2,1,1], strides=2)"
+    result = tp.explain("nn.conv2d", attributes={"strides": 2})
+    assert result.call == "conv2d(float32[1,3,3,1], float32[2,2,1,1], strides=2)"

@@ -330,8 +330,8 @@ def test_every_decomposition_of_the_catalogue_can_be_traced():
         ]
         with engines.using(engine):
             explained = tp.explain(case.kernel, types, case.attributes)
-        found = explained.how in ("decomposed", "host")
-        assert found or "decomposition needs" in explained.reason, explained
+        result = explained.how in ("decomposed", "host")
+        assert result or "decomposition needs" in explained.reason, explained
         seen += 1
     assert seen > 50
 

@@ -25,17 +25,17 @@ def _short(monkeypatch):
 @pytest.fixture
 def shown(monkeypatch):
     """Yield what the hook that was installed first has been given: names of frames, and text."""
-    found = []
+    result = []
 
     def hook(kind, error, trace):
         assert type(error) is kind
         assert error.__traceback__ is trace
-        found.append(([frame.name for frame in traceback.extract_tb(trace)], text_of(error)))
+        result.append(([frame.name for frame in traceback.extract_tb(trace)], text_of(error)))
 
     monkeypatch.setattr(sys, "excepthook", hook)
     monkeypatch.setattr(threading, "excepthook", lambda given: hook(*given[:3]))
     tracebacks.install()
-    return found
+    return result
 
 
 def text_of(error):

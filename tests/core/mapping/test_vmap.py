@@ -99,11 +99,11 @@ def test_vmap_maps_trees() -> None:
         in_axes=(Layer(None, 0), {"a": 1}),
         out_axes={"y": 1, "shape": 0},
     )
-    found = mapped(layer, {"a": tensor(A.T[:, :2])}, scale=tensor([1.0, 10.0]))
+    result = mapped(layer, {"a": tensor(A.T[:, :2])}, scale=tensor([1.0, 10.0]))
     y = A[:2] @ W + W[:2]
-    same(found["y"], (y * [[1], [10]]).T)
-    same(found["shape"][0], y.sum(1))
-    assert found["shape"][1] is None
+    same(result["y"], (y * [[1], [10]]).T)
+    same(result["shape"][0], y.sum(1))
+    assert result["shape"][1] is None
 
 
 def test_constants_stay_tensors_without_the_examples() -> None:
@@ -123,16 +123,16 @@ def test_vmap_nests(spec: str) -> None:
     """Tables of products: the outer vmap over either argument, and the inner one."""
     outer = (0, None) if spec[0] == "f" else (None, 0)
     inner = (None, 0) if spec[0] == "f" else (0, None)
-    found = tp.vmap(tp.vmap(lambda x, y: tp.sum(x * y), inner), outer)(tensor(A), tensor(B.T))
+    result = tp.vmap(tp.vmap(lambda x, y: tp.sum(x * y), inner), outer)(tensor(A), tensor(B.T))
     expected = A @ B
-    same(found, expected if spec[0] == "f" else expected.T)
+    same(result, expected if spec[0] == "f" else expected.T)
 
 
 def test_the_same_size_twice() -> None:
     """The interpreters of both have the same number of examples, but different devices."""
     x = RANDOM.standard_normal((3, 3))
-    found = tp.vmap(lambda row: tp.vmap(lambda a: a * tp.sum(row))(row))(tensor(x))
-    same(found, x * x.sum(1, keepdims=True))
+    result = tp.vmap(lambda row: tp.vmap(lambda a: a * tp.sum(row))(row))(tensor(x))
+    same(result, x * x.sum(1, keepdims=True))
 
 
 def test_assignments_in_the_function_stay_there() -> None:
@@ -171,8 +171,8 @@ def test_assignments_to_constants() -> None:
 def test_vmap_reads_and_assigns_variables() -> None:
     v = tp.Variable(tensor(W))
     same(tp.vmap(lambda x: x @ v)(tensor(A)), A @ W)
-    found = tp.variable_grads(lambda: tp.sum(tp.vmap(lambda x: x @ v)(tensor(A))), [v])
-    same(found.grads[v.name], np.repeat(A.sum(0)[:, None], 2, 1))
+    result = tp.variable_grads(lambda: tp.sum(tp.vmap(lambda x: x @ v)(tensor(A))), [v])
+    same(result.grads[v.name], np.repeat(A.sum(0)[:, None], 2, 1))
     tp.vmap(lambda x: v.assign(tp.ones((3, 2))) or x)(tensor(A))
     same(v.read(), np.ones((3, 2)))
     with pytest.raises(ArgumentError, match=r"assigns a tensor .*\(float32\[3\]\) to"):
@@ -181,17 +181,17 @@ def test_vmap_reads_and_assigns_variables() -> None:
 
 def test_a_generator_draws_other_numbers_for_each_example() -> None:
     generator = tp.random.Generator(5)
-    found = tp.vmap(lambda x: x * 0.0 + generator.uniform((3,), tp.float32))(tensor(A)).numpy()
-    assert len(np.unique(found)) == found.size
+    result = tp.vmap(lambda x: x * 0.0 + generator.uniform((3,), tp.float32))(tensor(A)).numpy()
+    assert len(np.unique(result)) == result.size
     key = tp.random.Generator(5).key()
     rows = [tp.random.uniform(k, (3,), tp.float32).numpy() for k in tp.random.split(key, 4)]
-    np.testing.assert_array_equal(found, np.stack(rows))
+    np.testing.assert_array_equal(result, np.stack(rows))
 
 
 def test_keys_of_the_examples() -> None:
     keys = tp.random.split(tp.random.key(3), 4)
-    found = tp.vmap(lambda k: tp.random.normal(k, (2,)))(keys)
-    same(found, np.stack([tp.random.normal(k, (2,)).numpy() for k in keys]))
+    result = tp.vmap(lambda k: tp.random.normal(k, (2,)))(keys)
+    same(result, np.stack([tp.random.normal(k, (2,)).numpy() for k in keys]))
 
 
 def test_vmap_inside_tidy() -> None:

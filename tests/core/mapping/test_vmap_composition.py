@@ -147,9 +147,9 @@ COMPOSITIONS: list[tuple[str, Any, tuple[Any, ...], Any]] = [
     ("f", "args", "expected"), [row[1:] for row in COMPOSITIONS], ids=[r[0] for r in COMPOSITIONS]
 )
 def test_vmap_composes_with_transformations(f: Any, args: Any, expected: Any) -> None:
-    found = f(*map(tensor, args))
-    assert found.shape == np.shape(expected)
-    np.testing.assert_allclose(found.numpy(), expected, rtol=3e-5, atol=2e-6)
+    result = f(*map(tensor, args))
+    assert result.shape == np.shape(expected)
+    np.testing.assert_allclose(result.numpy(), expected, rtol=3e-5, atol=2e-6)
 
 
 def test_checkpoints_in_vmap_compute_again() -> None:

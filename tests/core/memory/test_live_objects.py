@@ -82,8 +82,8 @@ def test_it_finds_the_objects_of_one_class() -> None:
 
 
 def test_a_tuple_of_the_class_itself_in_this_thread() -> None:
-    found = tuple(live_objects(CallNode) is None or tp.Tensor for _ in range(40))
-    assert found == (tp.Tensor,) * 40
+    result = tuple(live_objects(CallNode) is None or tp.Tensor for _ in range(40))
+    assert result == (tp.Tensor,) * 40
 
 
 @pytest.mark.parametrize("enabled", [True, False])

@@ -16,8 +16,8 @@ from tensorplug.errors import ArgumentError, DisposedError
 
 def held(name="memory"):
     gc.collect()
-    found = tp.memory()[name]
-    return found.tensors, found.buffers, found.bytes
+    result = tp.memory()[name]
+    return result.tensors, result.buffers, result.bytes
 
 
 @dataclass
@@ -67,7 +67,7 @@ RESULTS = [
 
 def leaves(tree):
     """Return the tensors in a tree, found in another way than ``tidy`` finds them."""
-    found = {}
+    result = {}
     seen = set()
 
     def visit(node):
@@ -75,14 +75,14 @@ def leaves(tree):
             return
         seen.add(id(node))
         if isinstance(node, tp.Tensor):
-            found[id(node)] = node
+            result[id(node)] = node
         for part in gc.get_referents(node) if isinstance(node, dict | list | tuple) else ():
             visit(part)
         if hasattr(node, "__dict__") and not isinstance(node, type):
             visit(vars(node))
 
     visit(tree)
-    return list(found.values())
+    return list(result.values())
 
 
 @pytest.mark.usefixtures("engine")

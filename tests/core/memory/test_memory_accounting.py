@@ -15,15 +15,15 @@ from tensorplug.memory.scopes import DeviceMemory
 
 def held(name="memory"):
     gc.collect()
-    found = tp.memory()[name]
-    return found.tensors, found.buffers, found.bytes
+    result = tp.memory()[name]
+    return result.tensors, result.buffers, result.bytes
 
 
 def figures(name="memory"):
     tp.get_backend()  # opens one, if none was used yet
     gc.collect()
-    found = tp.memory()[name]
-    return np.array([found.tensors, found.buffers, found.bytes, found.taped, found.constants])
+    result = tp.memory()[name]
+    return np.array([result.tensors, result.buffers, result.bytes, result.taped, result.constants])
 
 
 @pytest.mark.usefixtures("engine")
@@ -44,10 +44,10 @@ def test_memory_tells_devices_apart(engine):
     tp.add(kept[0], 5.0)  # the constant 5.0 is not the user's
     with tp.use_backend("other"):
         there = tp.asarray(1.0)
-    found = tp.memory()
-    assert found["memory"] == DeviceMemory(2, 2, 12, 0, 1, {"reserve": 7}, 0, {})
-    assert found["other"] == DeviceMemory(1, 1, 4, 0, 0, {"reserve": 7}, 0, {})
-    assert (found.tensors, found.buffers, found.bytes, found.taped) == (3, 3, 16, 0)
+    result = tp.memory()
+    assert result["memory"] == DeviceMemory(2, 2, 12, 0, 1, {"reserve": 7}, 0, {})
+    assert result["other"] == DeviceMemory(1, 1, 4, 0, 0, {"reserve": 7}, 0, {})
+    assert (result.tensors, result.buffers, result.bytes, result.taped) == (3, 3, 16, 0)
     engine.devices.close("other")
     assert list(tp.memory()) == ["memory"]
     assert not there.is_disposed
@@ -82,9 +82,9 @@ def test_buffers_of_a_removed_backend(engine):
         y = tp.identity(x)
     assert "host" not in tp.memory()
     tp.remove_backend("other")
-    found = tp.memory()
-    assert found["host"] == DeviceMemory(2, 1, 8, 0, 0, {}, 0, {})
-    assert (found.tensors, found.bytes) == (2, 8)
+    result = tp.memory()
+    assert result["host"] == DeviceMemory(2, 1, 8, 0, 0, {}, 0, {})
+    assert (result.tensors, result.bytes) == (2, 8)
     del x, y
     assert list(tp.memory()) == []
 
@@ -131,10 +131,10 @@ def test_a_tape_that_holds_an_argument_which_the_user_dropped():
     x = tp.asarray(np.ones(100, np.float32))
     value, vjp = tp.vjp(lambda x: tp.sum(tp.multiply(tp.concat([x, x]), tp.concat([x, x]))), x)
     del x
-    found = figures() - start
-    assert found[3] == 2  # both concatenations
-    assert found[1] == 4  # and x and the value
-    assert found[2] == 400 + 800 + 800 + 4
+    result = figures() - start
+    assert result[3] == 2  # both concatenations
+    assert result[1] == 4  # and x and the value
+    assert result[2] == 400 + 800 + 800 + 4
     del value, vjp
     np.testing.assert_array_equal(figures() - start, [0, 0, 0, 0, 0])
 
@@ -166,8 +166,8 @@ def test_constants_stand_apart_also_those_on_a_tape():
     x = tp.asarray([1.0])
     start = figures()
     value, vjp = tp.vjp(lambda x: tp.multiply(x, 3.25), x)
-    found = figures() - start
-    assert (found[1], found[3], found[4]) == (1, 0, 1)  # the value; 3.25 is the engine's
+    result = figures() - start
+    assert (result[1], result[3], result[4]) == (1, 0, 1)  # the value; 3.25 is the engine's
     assert vjp([2.0])[0].tolist() == [6.5]
     del value, vjp
     np.testing.assert_array_equal(figures() - start, [0, 0, 0, 0, 1])

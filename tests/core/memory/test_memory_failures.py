@@ -91,19 +91,19 @@ COMPUTATIONS = [
 
 
 def values(result):
-    found = []
-    tp.tree_map(lambda item: found.append(item.numpy()), result)
-    return found
+    actual = []
+    tp.tree_map(lambda item: actual.append(item.numpy()), result)
+    return actual
 
 
 def figures():
     """Return what is held; numbers that the engine keeps are not counted."""
     constants = sum(len(device.constants) for device in current_context().engine.devices.listed())
-    found = Counter({"live": sum(len(backend.live) for backend in backends()) - constants})
+    result = Counter({"live": sum(len(backend.live) for backend in backends()) - constants})
     for name, held in tp.memory().items():
         for figure in ("tensors", "buffers", "bytes", "taped"):
-            found[name, figure] = getattr(held, figure)
-    return found
+            result[name, figure] = getattr(held, figure)
+    return result
 
 
 def backends():
@@ -166,8 +166,8 @@ def check_message(error, name):
 
 
 def check_values(result, expected):
-    for found, wanted in zip(values(result), expected, strict=True):
-        np.testing.assert_array_equal(found, wanted)
+    for actual, wanted in zip(values(result), expected, strict=True):
+        np.testing.assert_array_equal(actual, wanted)
 
 
 # By hand, one by one --------------------------------------------------------------------------

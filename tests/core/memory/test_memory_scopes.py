@@ -343,8 +343,8 @@ def test_an_id_that_is_used_again():
     def inner():
         number = id(tp.identity(x))
         made = [tp.Tensor._of(x._buffer, x._placement) for _ in range(1000)]
-        (found,) = [tensor for tensor in made if id(tensor) == number]
-        return found
+        (result,) = [tensor for tensor in made if id(tensor) == number]
+        return result
 
     with tp.tidy():
         kept = tp.tidy(inner)

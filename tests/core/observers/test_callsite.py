@@ -217,15 +217,15 @@ def test_plugins_are_left_out_by_their_packages(name, packages, left_out, sites,
 def test_among_plugins_the_innermost_line_is_found(engine, monkeypatch):
     """As in a thread that a plugin has started for an example of its own."""
     engine.devices.source.packages = lambda: ["acme"]
-    found = []
+    result = []
     inner = module("acme.ops", "def run(): return find()\n")
     outer = module("acme", "\ndef run(): found.append(inner.run())\n")
-    inner.find, outer.inner, outer.found = callsite.find, inner, found
+    inner.find, outer.inner, outer.found = callsite.find, inner, result
     monkeypatch.setattr("threading.__name__", "acme.threads")  # its frames are below all others
     thread = threading.Thread(target=contextvars.copy_context().run, args=(outer.run,))
     thread.start()
     thread.join()
-    assert found == [CallSite("acme.ops.py", 1, "run")]
+    assert result == [CallSite("acme.ops.py", 1, "run")]
 
 
 def test_an_observer_is_not_taken_for_the_caller(sites):

@@ -267,11 +267,11 @@ def test_calls_of_a_real_program_nest_and_time_goes_on(tmp_path):
     events = saved(p, tmp_path / "trace.json")
     times = [event["ts"] for event in events if "ts" in event]
     assert times == sorted(times)
-    found = calls(events)
-    assert len(found) == len(p.kernels)
+    result = calls(events)
+    assert len(result) == len(p.kernels)
     open_until = []
     depths = []
-    for item in found:  # a stack, as the viewer builds it
+    for item in result:  # a stack, as the viewer builds it
         start, end = item["ts"], item["ts"] + item["dur"]
         while open_until and open_until[-1] <= start:
             open_until.pop()

@@ -67,11 +67,11 @@ def test_a_rule_may_ask_for_an_input_that_is_absent(
 
 def test_gradients_of_optional_inputs_that_are_there(affine: Any) -> None:
     f = lambda p: affine(x=tensor(X), **p)  # noqa: E731  # differentiated twice
-    found = tp.grad(total(f))({"scale": tensor([1.0, 1.0, 1.0]), "offset": None})
-    same(found["scale"], X)
-    assert found["offset"] is None
-    found = tp.grad(total(f))({"scale": None, "offset": tensor([1.0, 1.0, 1.0])})
-    same(found["offset"], [3, 3, 3])
+    gradient = tp.grad(total(f))({"scale": tensor([1.0, 1.0, 1.0]), "offset": None})
+    same(gradient["scale"], X)
+    assert gradient["offset"] is None
+    gradient = tp.grad(total(f))({"scale": None, "offset": tensor([1.0, 1.0, 1.0])})
+    same(gradient["offset"], [3, 3, 3])
     assert affine.asked == []  # x is not differentiated
     slope = tp.grad(
         lambda x, s: tp.sum(tp.grad(total(lambda x: affine(x=x * x, scale=s)))(x)), (0, 1)

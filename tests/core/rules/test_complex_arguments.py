@@ -56,9 +56,9 @@ BY_VALUE: dict[str, tuple[Any, Any]] = {
 
 @pytest.mark.parametrize(("f", "expected"), BY_VALUE.values(), ids=BY_VALUE)
 def test_it_points_to_where_the_loss_grows(f: Any, expected: Any) -> None:
-    found = tp.grad(f)(z)
-    close(found, expected)
-    assert float(f(z - 1e-4 * found)) < float(f(z)) < float(f(z + 1e-4 * found))
+    gradient = tp.grad(f)(z)
+    close(gradient, expected)
+    assert float(f(z - 1e-4 * gradient)) < float(f(z)) < float(f(z + 1e-4 * gradient))
     value, again = tp.value_and_grad(f)(z)
     close(again, expected)
     assert value.dtype is tp.float64
@@ -102,11 +102,11 @@ def test_trees_and_what_is_handed_on() -> None:
     def f(p: Any) -> Any:
         return square(p["z"] * p["x"][0]), {"seen": p["z"] * 2}
 
-    (value, aux), found = tp.value_and_grad(f, has_aux=True)({"z": z, "x": [x]})
+    (value, aux), result = tp.value_and_grad(f, has_aux=True)({"z": z, "x": [x]})
     close(value, np.sum(np.abs(Z * X) ** 2), tp.float64)
     close(aux["seen"], 2 * Z)
-    close(found["z"], 2 * Z * X**2)
-    close(found["x"][0], 2 * X * np.abs(Z) ** 2, tp.float64)
+    close(result["z"], 2 * Z * X**2)
+    close(result["x"][0], 2 * X * np.abs(Z) ** 2, tp.float64)
 
 
 def test_unconnected_arguments() -> None:
@@ -134,13 +134,13 @@ def test_the_derivative_of_a_holomorphic_function() -> None:
     close(first(z), 3 * Z**2)
     close(tp.grad(cube, holomorphic=True)(z, dy=w), 3 * Z**2 * W)
     close(tp.grad(lambda z: tp.sum(first(z)), holomorphic=True)(z), 6 * Z)
-    value, found = tp.value_and_grad(cube, holomorphic=True)(z, dy=tp.ones_like(z))
+    value, result = tp.value_and_grad(cube, holomorphic=True)(z, dy=tp.ones_like(z))
     close(value, Z**3)
-    close(found, 3 * Z**2)
+    close(result, 3 * Z**2)
     close(tp.jacobian(cube, holomorphic=True)(z), np.diag(3 * Z**2))
     close(tp.hessian(lambda z: tp.sum(cube(z)), holomorphic=True)(z), np.diag(6 * Z))
-    (found, aux) = tp.grad(lambda z: (tp.sum(cube(z)), 1), holomorphic=True, has_aux=True)(z)
-    close(found, 3 * Z**2)
+    (result, aux) = tp.grad(lambda z: (tp.sum(cube(z)), 1), holomorphic=True, has_aux=True)(z)
+    close(result, 3 * Z**2)
     assert aux == 1
 
 
@@ -253,9 +253,9 @@ def test_a_registered_rule_reads_as_that_of_a_real_function() -> None:
 @pytest.mark.usefixtures("own_engine")
 def test_gradients_of_variables() -> None:
     v, scale = tp.Variable(Z, name="v"), tp.Variable(2.0, name="scale")
-    found = tp.variable_grads(lambda: square(v * scale))
-    close(found.grads["v"], 8 * Z)
-    close(found.grads["scale"], 4 * np.sum(np.abs(Z) ** 2), tp.float32, 1e-6)
+    result = tp.variable_grads(lambda: square(v * scale))
+    close(result.grads["v"], 8 * Z)
+    close(result.grads["scale"], 4 * np.sum(np.abs(Z) ** 2), tp.float32, 1e-6)
     assert set(tp.variable_grads(lambda: square(v), [v]).grads) == {"v"}
     with pytest.raises(
         DTypeError, match="variable_grads: the result must be real, got complex128"

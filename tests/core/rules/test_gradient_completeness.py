@@ -124,7 +124,7 @@ def of_broadcasting(spec: KernelSpec, case: Case) -> Iterator[str]:
 @cache
 def broadcasting() -> set[str]:
     """Return the kernels whose operands broadcast to one shape, or do so but for two axes."""
-    found = {*MATRICES, "FusedBatchNorm"}
+    result = {*MATRICES, "FusedBatchNorm"}
     for spec in SPECS.values():
         types = [TensorType(dt.float64, shape) for shape in ((3, 1), (1, 4))]
         named = iter(types)
@@ -135,8 +135,8 @@ def broadcasting() -> set[str]:
         except (ArgumentError, DTypeError, StopIteration):
             continue
         if len(spec.promote) == 2:
-            found.add(spec.name)
-    return found
+            result.add(spec.name)
+    return result
 
 
 def of_value(name: str, value: Any) -> Iterator[str]:
@@ -157,10 +157,10 @@ def of_value(name: str, value: Any) -> Iterator[str]:
 
 @cache
 def tried() -> dict[str, set[str]]:
-    found = defaultdict(set)
+    result = defaultdict(set)
     for case in POINTS:
-        found[case.kernel] |= set(features(case))
-    return found
+        result[case.kernel] |= set(features(case))
+    return result
 
 
 # Required of every kernel with these attributes, also where the ordinary cases lack them.
@@ -172,14 +172,14 @@ WINDOWS = {
 
 
 def wanted(kernel: str) -> set[str]:
-    found = {feature for case in ordinary(kernel) for feature in features(case)}
+    result = {feature for case in ordinary(kernel) for feature in features(case)}
     for name, attribute in SPECS[kernel].attributes.items():
         if name in AXES:
-            found.add(f"negative {name}")
+            result.add(f"negative {name}")
         if isinstance(attribute.default, bool):
-            found |= {f"{name}=False", f"{name}=True"}
-        found |= WINDOWS.get(name, set())
-    return found
+            result |= {f"{name}=False", f"{name}=True"}
+        result |= WINDOWS.get(name, set())
+    return result
 
 
 @pytest.mark.parametrize("kernel", WITH_POINTS)

@@ -44,8 +44,8 @@ def movable(given: Any) -> bool:
 
 def results(case: Case) -> list[np.ndarray]:
     with np.errstate(all="ignore"):
-        found = tp.run_kernel(case.kernel, case.inputs, case.attributes)
-    several = found if isinstance(found, list) else [found]
+        result = tp.run_kernel(case.kernel, case.inputs, case.attributes)
+    several = result if isinstance(result, list) else [result]
     return [tensor.numpy() for tensor in several if tensor.dtype is tp.float64]
 
 

@@ -63,10 +63,12 @@ def test_one_call_for_the_inputs_on_the_way(calls, which, wanted):
             inputs[at] = tensor
         return tp.sum(run(*inputs))
 
-    found = tp.grad(f, argnums=tuple(range(len(which))))(*(tp.asarray(given[at]) for at in which))
+    gradients = tp.grad(f, argnums=tuple(range(len(which))))(
+        *(tp.asarray(given[at]) for at in which)
+    )
     assert calls == [frozenset(wanted)]
     right = (1 / B, -A / B**2, np.ones(3))
-    for at, gradient in zip(which, found, strict=True):
+    for at, gradient in zip(which, gradients, strict=True):
         np.testing.assert_allclose(gradient.numpy(), right[at], rtol=1e-15)
 
 

@@ -46,23 +46,23 @@ class Recorder:
 def direction(x: np.ndarray, salt: int) -> np.ndarray:
     """Return numbers between -1 and 1, the same for the same shape."""
     random = np.random.default_rng(salt + x.size)
-    found = random.uniform(-1, 1, x.shape)
+    result = random.uniform(-1, 1, x.shape)
     if x.dtype.kind == "c":
-        found = found + 1j * random.uniform(-1, 1, x.shape)
-    return found.astype(x.dtype)
+        result = result + 1j * random.uniform(-1, 1, x.shape)
+    return result.astype(x.dtype)
 
 
 def directions(case: Case) -> dict[str, Any]:
     """Return a direction for each input that the case differentiates."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for salt, name in enumerate(case.wrt):
         given = case.inputs[name]
         several = isinstance(given, list)
         listed = [direction(np.asarray(x), salt) for x in (given if several else [given])]
         if case.kernel in OF_SYMMETRIC:  # they read one triangle
             listed = [(x + x.swapaxes(-1, -2).conj()) / 2 for x in listed]
-        found[name] = listed if several else listed[0]
-    return found
+        result[name] = listed if several else listed[0]
+    return result
 
 
 def call(case: Case, inputs: dict[str, Any]) -> Any:
@@ -89,10 +89,10 @@ def pushed(case: Case, along: dict[str, Any]) -> list[Any]:
         for name in plan.spec.input_names
     ]
     push = Pushforward(plan, [has_tangent(tangent) for tangent in tangents])
-    found = push(inputs, outputs, tangents)
-    for tangent, output in zip(found, outputs, strict=True):
+    result = push(inputs, outputs, tangents)
+    for tangent, output in zip(result, outputs, strict=True):
         assert tangent is None or tangent.type == output.type
-    return found
+    return result
 
 
 def differences(case: Case, along: dict[str, Any]) -> list[np.ndarray]:
@@ -115,10 +115,10 @@ def differences(case: Case, along: dict[str, Any]) -> list[np.ndarray]:
 
 
 def by_kernel(cases: list[Case]) -> dict[str, list[Case]]:
-    found = defaultdict(list)
+    result = defaultdict(list)
     for case in cases:
-        found[case.kernel].append(case)
-    return found
+        result[case.kernel].append(case)
+    return result
 
 
 SMOOTH = by_kernel(POINTS)
@@ -162,10 +162,10 @@ def test_tangents_at_kinks_are_those_of_the_gradients(kernel: str) -> None:
         zeros = tp.tree_map(tp.zeros_like, made)
         back = tp.vjp(f, *primals, unconnected="zeros")[1]
         _, push = tp.vjp(back, zeros, unconnected="zeros")
-        wanted = push(tuple(along[name] for name in case.wrt))[0]
-        found = [x for x in pushed(case, along) if x is not None]
-        listed = wanted if isinstance(wanted, list) else [wanted]
-        for got, right in zip(found, listed, strict=True):
+        expected = push(tuple(along[name] for name in case.wrt))[0]
+        result = [x for x in pushed(case, along) if x is not None]
+        listed = expected if isinstance(expected, list) else [expected]
+        for got, right in zip(result, listed, strict=True):
             np.testing.assert_allclose(got.numpy(), right.numpy(), rtol=1e-12, atol=1e-12)
 
 

@@ -31,13 +31,13 @@ def test_equal_to_the_stack(kernel: str) -> None:
         except (TensorplugError, ValueError):  # a variant that the kernel does not accept
             continue
         try:
-            found = call.mapped(number % 3)
+            result = call.mapped(number % 3)
         except ShapeError as error:
             if kernel not in DEPENDING_ON_DATA:
                 raise
             assert "depends on the data" in str(error)  # noqa: PT017  # some calls succeed
             refused += 1
             continue
-        compared(call, found, meant)
+        compared(call, result, meant)
         done += 1
     assert refused if kernel in DEPENDING_ON_DATA else done, "no call was compared"

@@ -22,10 +22,10 @@ def cases(kernel: str) -> Iterator[tuple[Any, Any]]:
     entry = entries()[kernel]
     for dtype in entry.dtypes:
         if dtype is entry.leading:
-            found, most = iter(cases_of(entry, Row(kernel, dtype.name, "native"), 0)), None
+            result, most = iter(cases_of(entry, Row(kernel, dtype.name, "native"), 0)), None
         else:
-            found, most = own_cases(entry, dtype, 0), 2
-        valid = (case for case in found if not isinstance(case.expected, type))
+            result, most = own_cases(entry, dtype, 0), 2
+        valid = (case for case in result if not isinstance(case.expected, type))
         for case in islice(valid, most):
             yield entry.spec, case
 

@@ -29,11 +29,11 @@ def philox(counter: Sequence[int], key: Sequence[int]) -> list[int]:
 
 def words(key: Sequence[int], count: int, start: int = 0) -> list[int]:
     """Return the first words of a key's draw."""
-    found: list[int] = []
+    result: list[int] = []
     for block in range(start, start + (count + 3) // 4):
         low, high = block & 0xFFFFFFFF, (block >> 32) & 0xFFFFFFFF
-        found += philox([low, high, *key[2:]], key[:2])
-    return found[:count]
+        result += philox([low, high, *key[2:]], key[:2])
+    return result[:count]
 
 
 def longs(drawn: Sequence[int]) -> list[int]:
@@ -57,7 +57,7 @@ def _two(power: int) -> Decimal:
 
 def normal(drawn: Sequence[int], dtype: str) -> list[Decimal]:
     """Return pairs ``r cos t, r sin t`` of pairs of words, or of numbers of 64 bits."""
-    found: list[Decimal] = []
+    result: list[Decimal] = []
     with localcontext(prec=60):
         radii = [(2 * x).sqrt() for x in exponential(drawn[0::2], dtype)]
         for radius, number in zip(radii, drawn[1::2], strict=True):
@@ -68,8 +68,8 @@ def normal(drawn: Sequence[int], dtype: str) -> list[Decimal]:
             if number >> (width - 1):
                 pair.reverse()
             for bit, value in zip((width - 2, width - 3), pair, strict=True):
-                found.append(radius * (-value if number >> bit & 1 else value))
-    return found
+                result.append(radius * (-value if number >> bit & 1 else value))
+    return result
 
 
 def _atan_of_1() -> Decimal:
@@ -108,9 +108,9 @@ def units_off(actual: np.ndarray[Any, Any], exact: Sequence[Decimal]) -> float:
     assert actual.shape == (len(exact),)
     worst = Decimal(0)
     with localcontext(prec=60):
-        for value, wanted in zip(actual.tolist(), exact, strict=True):
-            unit = Decimal(float(np.spacing(np.abs(actual.dtype.type(float(wanted))))))
-            worst = max(worst, abs(Decimal(value) - wanted) / unit)
+        for value, expected in zip(actual.tolist(), exact, strict=True):
+            unit = Decimal(float(np.spacing(np.abs(actual.dtype.type(float(expected))))))
+            worst = max(worst, abs(Decimal(value) - expected) / unit)
     return float(worst)
 
 

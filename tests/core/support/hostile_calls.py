@@ -75,16 +75,16 @@ def attempt(name):
     good = [*tensors, *rest]
     for at in range(len(good)):
         for label, value in VALUES.items():
-            found = foreign(function, [*good[:at], value, *good[at + 1 :]])
-            if found:
-                print(f"{name}: argument {at} is {label}: {found}", flush=True)
+            result = foreign(function, [*good[:at], value, *good[at + 1 :]])
+            if result:
+                print(f"{name}: argument {at} is {label}: {result}", flush=True)
     for parameter in [*inspect.signature(function).parameters.values()][len(good) :]:
         if parameter.default is parameter.empty or parameter.kind is parameter.POSITIONAL_ONLY:
             continue
         for label, value in VALUES.items():
-            found = foreign(function, good, {parameter.name: value})
-            if found:
-                print(f"{name}: {parameter.name} is {label}: {found}", flush=True)
+            result = foreign(function, good, {parameter.name: value})
+            if result:
+                print(f"{name}: {parameter.name} is {label}: {result}", flush=True)
 
 
 def main(names):

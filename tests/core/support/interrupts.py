@@ -44,12 +44,12 @@ _points: dict[CodeType, frozenset[int]] = {}
 
 
 def _points_of(code: CodeType) -> frozenset[int]:
-    found = _points.get(code)
-    if found is None:
+    result = _points.get(code)
+    if result is None:
         names = ((each.offset, each.opname) for each in dis.get_instructions(code))
-        found = frozenset(at for at, name in names if name.startswith(CHECKING))
-        _points[code] = found
-    return found
+        result = frozenset(at for at, name in names if name.startswith(CHECKING))
+        _points[code] = result
+    return result
 
 
 class _Tracer:

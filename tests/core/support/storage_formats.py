@@ -47,10 +47,10 @@ def numbers(dtype: dt.DType) -> np.ndarray:
 
 def nearest(dtype: dt.DType, x: float) -> float:
     """Return the number nearest to ``x``, of two the one with an even last digit."""
-    wanted = numbers(dtype)
+    expected = numbers(dtype)
     candidates = [
         (abs(value - x), bits & 1, value)
-        for bits, value in enumerate(wanted)
+        for bits, value in enumerate(expected)
         if math.isfinite(value)
     ]
     return min(candidates)[2]

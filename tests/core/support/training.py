@@ -184,19 +184,19 @@ STEPS = [
 
 def census() -> Counter[str]:
     """Return how many objects of ours there are by type, tape nodes together, and memory()."""
-    found: Counter[str] = Counter()
+    result: Counter[str] = Counter()
     for get_object_ in gc.get_objects():
         kind = type(get_object_)
         if issubclass(kind, Node):
-            found["tape nodes"] += 1
+            result["tape nodes"] += 1
         elif _ours(kind):
-            found[kind.__qualname__] += 1
+            result[kind.__qualname__] += 1
     for name, held in tp.memory().items():
         for figure in ("tensors", "buffers", "bytes", "taped"):
-            found[f"{name} {figure}"] = getattr(held, figure)
+            result[f"{name} {figure}"] = getattr(held, figure)
         for figure, value in held.backend.items():
-            found[f"{name} {figure}"] = value
-    return found
+            result[f"{name} {figure}"] = value
+    return result
 
 
 def _ours(kind: type) -> bool:

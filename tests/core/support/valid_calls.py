@@ -193,12 +193,12 @@ OTHER_TESTS = {
 
 def functions():
     """Return the public functions by name."""
-    found = {}
+    result = {}
     for module in (tp, tp.nn, tp.losses, tp.image):
         for name in module.__all__:
             if inspect.isfunction(getattr(module, name)):
-                found[name] = getattr(module, name)
-    return found
+                result[name] = getattr(module, name)
+    return result
 
 
 FUNCTIONS = functions()
