@@ -62,6 +62,15 @@ def test_vjp_inside_grad_and_a_vjp_used_outside() -> None:
     same(tp.grad(lambda dy: vjp(dy)[0])(tensor(1.0)), 10)
 
 
+def test_a_vjp_outlives_its_result() -> None:
+    def g(x: tp.Tensor) -> tp.Tensor:
+        y, vjp = tp.vjp(lambda x: x * x * x, x)
+        y.dispose()
+        return vjp(tp.ones((2,)))[0].sum()  # 3 x**2, so 6 x comes back
+
+    same(tp.grad(g)(tensor([1.0, 2.0])), [6, 12])
+
+
 def test_a_value_that_leaked_from_one_tape_is_a_constant_in_the_next() -> None:
     leaked: list[tp.Tensor] = []
 

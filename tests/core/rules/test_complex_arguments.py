@@ -263,43 +263,6 @@ def test_gradients_of_variables() -> None:
         tp.variable_grads(lambda: tp.sum(v))
 
 
-OPTIMIZERS = {
-    "SGD": (lambda: train.SGD(0.1), ("SGD", {"lr": 0.1})),
-    "Momentum": (lambda: train.Momentum(0.1), ("SGD", {"lr": 0.1, "momentum": 0.9})),
-    "Nesterov": (lambda: train.Momentum(0.1, nesterov=True), None),
-    "Adagrad": (lambda: train.Adagrad(0.1), None),
-    "Adadelta": (lambda: train.Adadelta(0.1), None),
-    "Adam": (lambda: train.Adam(0.1), ("Adam", {"lr": 0.1, "eps": 1e-7})),
-    "Adamax": (lambda: train.Adamax(0.1), None),
-    "RMSProp": (lambda: train.RMSProp(0.1), None),
-    "RMSProp, centered": (lambda: train.RMSProp(0.1, momentum=0.5, centered=True), None),
-}
-
-
-def _trained(make: Any) -> np.ndarray:
-    with isolated_engine("cpu"):
-        v, optimizer = tp.Variable(Z, name="v"), make()
-        for _ in range(4):
-            optimizer.minimize(lambda: mixed(v, X))
-        assert v.dtype is tp.complex128
-        return v.numpy()
-
-
-def _trained_by_parts(make: Any) -> np.ndarray:
-    with isolated_engine("cpu"):
-        a, b = tp.Variable(Z.real, name="a"), tp.Variable(Z.imag, name="b")
-        optimizer = make()
-        for _ in range(4):
-            optimizer.minimize(lambda: mixed(tp.complex(a, b), X))
-        return a.numpy() + 1j * b.numpy()
-
-
-@pytest.mark.parametrize("name", OPTIMIZERS)
-def test_a_complex_variable_moves_as_its_parts_would(name: str) -> None:
-    make = OPTIMIZERS[name][0]
-    np.testing.assert_allclose(_trained(make), _trained_by_parts(make), rtol=1e-12)
-
-
 @pytest.mark.usefixtures("own_engine")
 def test_an_optimizer_goes_on_where_another_stopped() -> None:
     v = tp.Variable(SQUARE, name="v")
