@@ -285,6 +285,3 @@ def test_programs_are_forgotten_when_there_are_many():
     assert f.calls == LIMIT + 3
     agree(compiled(x, 0), x)
     assert f.calls == LIMIT + 4
-
-
-# Use ------------------------------------------------------------------------------------

@@ -202,6 +202,3 @@ def test_explain_and_observers_see_the_casts() -> None:
     assert "Cast" in str(profile)
     with tp.autocast("float16"):
         assert "promoted: to float16" in str(tp.explain("BatchMatMul", [x, w]))
-
-
-# Training --------------------------------------------------------------------------------

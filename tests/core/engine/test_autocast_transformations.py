@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from tests.core.engine.test_autocast import NARROW, RNG, W, X
 from tests.core.support.engines import expect
 
 import tensorplug as tp
@@ -13,7 +14,6 @@ from tensorplug.testing import isolated_engine
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-from tests.core.engine.test_autocast import NARROW, RNG, W, X
 
 
 def loss(parameters: dict[str, Any], x: Any, y: Any) -> Any:
