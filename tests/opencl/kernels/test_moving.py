@@ -30,7 +30,9 @@ def runtime(backend, request):
 def moved(backend, shape, strides, x, start=0):
     """Return x, flat, read with ``strides`` from ``start`` on."""
     out = TensorType(dt.of(x.dtype), shape)
-    read = moving.make_reader(backend.runtime, out.dtype, shape, strides, x.size, out, start)
+    read = moving.make_reader(
+        backend.runtime, TensorType(out.dtype, (x.size,)), shape, strides, out, start
+    )
     return backend.to_host(read(backend.from_host(x.reshape(-1))))
 
 

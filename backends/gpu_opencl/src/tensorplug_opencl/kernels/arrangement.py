@@ -29,7 +29,7 @@ def tile(x: TensorType, *, reps: tuple[int, ...], backend: OpenedDevice, out: Te
     for size, count, step in zip(sizes, counts, row_major(sizes), strict=True):
         shape += (count, size)
         strides += (0, step)
-    return moving.make_reader(backend.runtime, x.dtype, shape, strides, x.size, out)
+    return moving.make_reader(backend.runtime, x, shape, strides, out)
 
 
 @kernels.prepare(specs.REPEAT)
@@ -40,7 +40,7 @@ def repeat(
     own, after = row_major(x.shape), axis + 1
     shape = (*x.shape[:after], repeats, *x.shape[after:])
     strides = (*own[:after], 0, *own[after:])
-    return moving.make_reader(backend.runtime, x.dtype, shape, strides, x.size, out)
+    return moving.make_reader(backend.runtime, x, shape, strides, out)
 
 
 @kernels.prepare(specs.REVERSE)
@@ -66,7 +66,7 @@ def _read_reversed(
         return lambda x: x
     start = sum((x.shape[axis] - 1) * own[axis] for axis in turned)
     strides = tuple(-step if axis in turned else step for axis, step in enumerate(own))
-    return moving.make_reader(runtime, x.dtype, x.shape, strides, x.size, out, start)
+    return moving.make_reader(runtime, x, x.shape, strides, out, start)
 
 
 @kernels.prepare(specs.MIRROR_PAD)

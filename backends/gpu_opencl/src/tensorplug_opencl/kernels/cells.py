@@ -16,7 +16,6 @@ from tensorplug_opencl.movement import moving
 
 if TYPE_CHECKING:
     from tensorplug_opencl.codegen.calls import Call
-    from tensorplug_opencl.memory.buffers import DeviceBuffer
     from tensorplug_opencl.opened import OpenedDevice
     from tensorplug_opencl.runtime import Runtime
 
@@ -26,7 +25,7 @@ kernels = KernelTable()
 def _rearrange(runtime: Runtime, apart: Shape, order: tuple[int, ...], out: TensorType) -> Call:
     """Return a callable that reads x as shape ``apart``, its axes in ``order``."""
     shape, strides = tuple(apart[axis] for axis in order), permuted_strides(apart, order)
-    return moving.make_reader(runtime, out.dtype, shape, strides, out.size, out)
+    return moving.make_reader(runtime, out, shape, strides, out)
 
 
 @kernels.prepare(specs.BATCH_TO_SPACE_ND)
@@ -52,7 +51,7 @@ def batch_to_space_nd(
         return together
     strides = row_major(whole.shape)
     start = sum(low * step for (low, _), step in zip(crops, strides[1:], strict=False))
-    crop = moving.make_reader(runtime, x.dtype, out.shape, strides, whole.size, out, start)
+    crop = moving.make_reader(runtime, whole, out.shape, strides, out, start)
     return lambda x: crop(together(x))
 
 
@@ -75,18 +74,10 @@ def space_to_batch_nd(
     apart = _rearrange(runtime, split_spatial_axes(whole.shape, block_shape), order, out)
     if whole == x:
         return apart
-    strides, zero = row_major(whole.shape), calls.make_element(0, x.dtype)
+    strides = row_major(whole.shape)
     start = sum(low * step for (low, _), step in zip(paddings, strides[1:], strict=False))
-    own = row_major(x.shape)
-    insert = moving.make_mover(
-        runtime, x.dtype, x.shape, own, strides, whole.size, starts=(0, start)
-    )
-
-    def write(x: DeviceBuffer, padded: DeviceBuffer) -> None:
-        runtime.fill(padded, zero)
-        insert(x, padded)
-
-    pad = calls.make_producer(runtime, whole, write)
+    insert = moving.make_inserter(runtime, x, strides, start, whole)
+    pad = calls.make_producer(runtime, whole, insert)
     return lambda x: apart(pad(x))
 
 

@@ -59,31 +59,27 @@ def _launch_product(runtime: Runtime, walk: Walk, parts: int, out: TensorType) -
         declarations.append(
             templates.define_place("inner_place", reduced.rank, "inner", "inner_by")
         )
-    body = f"""  const index_t i = get_global_id(0);
-  if (i >= items) return;
-  x += {"kept_place(i / parts, layout)" if kept.rank else "0"};
+    body = f"""  x += {"kept_place(i / parts, layout)" if kept.rank else "0"};
   const index_t first = i % parts * span;
   const index_t end = min(length, first + span);
   A product = (A)(1, 0);
   for (index_t r = first; r < end; r++)
     product = times(product, x[{"inner_place(r, layout)" if reduced.rank else "0"}]);
   y[i] = product;"""
-    items = walk.outputs * parts
+    items, span = walk.outputs * parts, -(-walk.length // parts)
     index = layouts.index_dtype(walk.outputs * walk.length, items)
-    text = templates.write_program(
+    packed = layouts.pack([kept, reduced], index)
+    runtime.check_steps(span)
+    return calls.launch_sized(
+        runtime,
         f"Prod {out.dtype}",
         [templates.Array("x", ctype), templates.Array("y", ctype, written=True)],
-        templates.declare_indices("items", "parts", "length", "span", layout=bool(struct)),
+        {"items": items, "parts": parts, "length": walk.length, "span": span},
         body,
         index=index,
         declarations="\n".join(declarations),
-    )
-    span = -(-walk.length // parts)
-    packed = layouts.pack([kept, reduced], index)
-    constants = [*map(index.type, (items, parts, walk.length, span))]
-    runtime.check_steps(span)
-    return runtime.launch(
-        text, 2, [*constants, *([] if packed is None else [packed])], items, heavy=span > LONG
+        constants=[] if packed is None else [("Layout", "layout", packed)],
+        heavy=span > LONG,
     )
 
 

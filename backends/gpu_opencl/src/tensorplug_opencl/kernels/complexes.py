@@ -6,7 +6,7 @@ These kernels serve complex numbers; the families' kernels serve all other dtype
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from tensorplug.plugin import DType, KernelSpec, KernelTable, TensorType, specs
 from tensorplug.plugin import dtypes as dt
@@ -15,8 +15,6 @@ from tensorplug_opencl.codegen.pointwise import Input
 from tensorplug_opencl.kernels.elementwise import cast as cast_real
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tensorplug_opencl.codegen.calls import Call
     from tensorplug_opencl.opened import OpenedDevice
 
@@ -62,9 +60,13 @@ EXPRESSIONS: Final[dict[KernelSpec, str]] = {
 
 
 def compute(
-    spec: KernelSpec, expression: str, types: dict[str, TensorType], out: TensorType
-) -> Callable[[OpenedDevice], Call]:
-    """Return a function that prepares ``expression`` over complex inputs, given by name."""
+    backend: OpenedDevice,
+    spec: KernelSpec,
+    expression: str,
+    types: dict[str, TensorType],
+    out: TensorType,
+) -> Call:
+    """Return a callable of complex inputs that computes an expression over their names."""
     dtype = next(iter(types.values())).dtype
     ctype = complex_functions.pair_type(dtype)
     inputs = [Input(name, type_, ctype, ctype) for name, type_ in types.items()]
@@ -73,23 +75,16 @@ def compute(
         if out.dtype in dt.COMPLEX
         else ctypes.stored(out.dtype)
     )
-    functions = complex_functions.define(expression, dtype)
-
-    def prepare(backend: OpenedDevice) -> Call:
-        title = f"{spec.name} {dtype}"
-        return pointwise.prepare(
-            backend.runtime, title, inputs, out, result, expression, functions
-        )
-
-    return prepare
+    functions, title = complex_functions.define(expression, dtype), f"{spec.name} {dtype}"
+    return pointwise.prepare(backend.runtime, title, inputs, out, result, expression, functions)
 
 
 def _register(spec: KernelSpec, expression: str) -> None:
-    def unary(x: TensorType, *, backend: OpenedDevice, out: TensorType) -> Any:
-        return compute(spec, expression, {"x": x}, out)(backend)
+    def unary(x: TensorType, *, backend: OpenedDevice, out: TensorType) -> Call:
+        return compute(backend, spec, expression, {"x": x}, out)
 
-    def binary(a: TensorType, b: TensorType, *, backend: OpenedDevice, out: TensorType) -> Any:
-        return compute(spec, expression, {"a": a, "b": b}, out)(backend)
+    def binary(a: TensorType, b: TensorType, *, backend: OpenedDevice, out: TensorType) -> Call:
+        return compute(backend, spec, expression, {"a": a, "b": b}, out)
 
     complex_kernels.prepare(spec)(unary if len(spec.input_names) == 1 else binary)
 
@@ -104,7 +99,7 @@ def multiply_add(
 ) -> Call:
     """Multiply, then add."""
     types = {"x": x, "y": y, "z": z}
-    return compute(specs.MULTIPLY_ADD, "times(x, y) + z", types, out)(backend)
+    return compute(backend, specs.MULTIPLY_ADD, "times(x, y) + z", types, out)
 
 
 @complex_kernels.prepare(specs.CAST)
@@ -116,11 +111,11 @@ def cast(x: TensorType, *, dtype: DType, backend: OpenedDevice, out: TensorType)
         return _widen(x, backend, out)
     if dtype in dt.COMPLEX:
         expression = f"convert_{complex_functions.pair_type(dtype)}(x)"
-        return compute(specs.CAST, expression, {"x": x}, out)(backend)
+        return compute(backend, specs.CAST, expression, {"x": x}, out)
     if dtype is dt.bool_:
-        return compute(specs.CAST, "x.x != 0 || x.y != 0", {"x": x}, out)(backend)
+        return compute(backend, specs.CAST, "x.x != 0 || x.y != 0", {"x": x}, out)
     part = TensorType(dt.real_part(x.dtype), x.shape)
-    first = compute(specs.REAL, "x.x", {"x": x}, part)(backend)
+    first = compute(backend, specs.REAL, "x.x", {"x": x}, part)
     rest = cast_real(part, dtype=dtype, backend=backend, out=out)
     return lambda buffer: rest(first(buffer))
 
@@ -158,7 +153,7 @@ def real(input: TensorType, *, backend: OpenedDevice, out: TensorType) -> Call:
     """Take the first of each pair; real numbers stay."""
     if input.dtype not in dt.COMPLEX:
         return lambda buffer: buffer
-    return compute(specs.REAL, "x.x", {"x": input}, out)(backend)
+    return compute(backend, specs.REAL, "x.x", {"x": input}, out)
 
 
 @kernels.prepare(specs.IMAG)
@@ -166,7 +161,7 @@ def imag(input: TensorType, *, backend: OpenedDevice, out: TensorType) -> Call:
     """Take the second of each pair; for real numbers, 0."""
     if input.dtype not in dt.COMPLEX:
         return calls.make_constant(backend.runtime, out)
-    return compute(specs.IMAG, "x.y", {"x": input}, out)(backend)
+    return compute(backend, specs.IMAG, "x.y", {"x": input}, out)
 
 
 @kernels.prepare(specs.CONJ)
@@ -174,10 +169,10 @@ def conj(x: TensorType, *, backend: OpenedDevice, out: TensorType) -> Call:
     """Negate the second of each pair; real numbers stay."""
     if x.dtype not in dt.COMPLEX:
         return lambda buffer: buffer
-    return compute(specs.CONJ, "(A)(x.x, -x.y)", {"x": x}, out)(backend)
+    return compute(backend, specs.CONJ, "(A)(x.x, -x.y)", {"x": x}, out)
 
 
 @kernels.prepare(specs.COMPLEX_ABS)
 def complex_abs(x: TensorType, *, backend: OpenedDevice, out: TensorType) -> Call:
     """Return the modulus, without overflow on the way."""
-    return compute(specs.COMPLEX_ABS, "modulus(x)", {"x": x}, out)(backend)
+    return compute(backend, specs.COMPLEX_ABS, "modulus(x)", {"x": x}, out)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.algorithms import CONVOLUTION_2D, CONVOLUTION_3D, ConvolutionFamily, channel_axis
-from tensorplug.plugin import KernelRefusedError, KernelTable, Shape, TensorType, specs
+from tensorplug.plugin import KernelRefusedError, Shape, TensorType, specs
 from tensorplug_opencl.codegen import calls, layouts
 from tensorplug_opencl.movement import channels_last
 from tensorplug_opencl.products.epilogues import choose_epilogue
@@ -23,7 +23,7 @@ from tensorplug_opencl.windows.sliding import Convolution
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tensorplug_opencl.codegen.calls import Call
+    from tensorplug_opencl.codegen.calls import Call, Write
     from tensorplug_opencl.codegen.layouts import Strides
     from tensorplug_opencl.memory.buffers import DeviceBuffer
     from tensorplug_opencl.opened import OpenedDevice
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     Copy = Callable[[DeviceBuffer], DeviceBuffer]
 
-kernels = KernelTable()
+kernels = calls.Kernels()
 
 Attributes = dict[str, Any]
 
@@ -43,7 +43,7 @@ WIDER: Final = 2
 MANY: Final = 256  # positions, fewer of which are not worth a turned copy of the filter
 
 
-def _prepare_forward(convolution: Convolution, epilogue: Epilogue) -> Callable[..., None]:
+def _prepare_forward(convolution: Convolution, epilogue: Epilogue) -> Write:
     """Return a function (x, filter, the epilogue's inputs, result)."""
     tile = direct.choose_tile(convolution)
     if tile is not None and _is_readable(convolution):
@@ -87,7 +87,7 @@ def _prepare_filter_gradient(convolution: Convolution, out: TensorType) -> Call:
     return lambda x, dy: add(copied_x(x), copied_dy(dy))
 
 
-def _prepare_input_gradient(convolution: Convolution) -> Callable[..., None]:
+def _prepare_input_gradient(convolution: Convolution) -> Write:
     """Return a function (dy, filter, result), the fastest of three.
 
     With strides of 1 the gradient is itself a convolution. On CPUs the implicit product packs what
@@ -125,7 +125,7 @@ def _make_readable(convolution: Convolution, shape: Shape, by: Strides) -> tuple
 
 
 def _register(family: ConvolutionFamily) -> None:
-    @kernels.prepare(family.forward)
+    @kernels.write(family.forward)
     def forward(
         x: TensorType,
         filter: TensorType,
@@ -133,31 +133,27 @@ def _register(family: ConvolutionFamily) -> None:
         attributes: Attributes,
         backend: OpenedDevice,
         out: TensorType,
-    ) -> Call:
-        convolution = Convolution.of(
-            backend, x.dtype, (x.shape, filter.shape, out.shape), attributes
-        )
+    ) -> Write:
+        shapes = (x.shape, filter.shape, out.shape)
+        convolution = Convolution.of(backend, x.dtype, shapes, attributes)
         if convolution.empty:
-            return calls.make_constant(backend.runtime, out)
-        return calls.make_producer(
-            backend.runtime, out, _prepare_forward(convolution, NO_EPILOGUE)
-        )
+            return calls.fill_with(backend.runtime, out.dtype)
+        return _prepare_forward(convolution, NO_EPILOGUE)
 
-    @kernels.prepare(family.backprop_input)
+    @kernels.write(family.backprop_input)
     def backprop_input(
         dy: TensorType,
         filter: TensorType,
         *,
         attributes: Attributes,
-        input_shape: Shape,
         backend: OpenedDevice,
         out: TensorType,
-    ) -> Call:
-        shapes = (input_shape, filter.shape, dy.shape)
+    ) -> Write:
+        shapes = (out.shape, filter.shape, dy.shape)
         convolution = Convolution.of(backend, dy.dtype, shapes, attributes)
         if convolution.empty:
-            return calls.make_constant(backend.runtime, out)
-        return calls.make_producer(backend.runtime, out, _prepare_input_gradient(convolution))
+            return calls.fill_with(backend.runtime, out.dtype)
+        return _prepare_input_gradient(convolution)
 
     @kernels.prepare(family.backprop_filter)
     def backprop_filter(
@@ -165,11 +161,10 @@ def _register(family: ConvolutionFamily) -> None:
         dy: TensorType,
         *,
         attributes: Attributes,
-        filter_shape: Shape,
         backend: OpenedDevice,
         out: TensorType,
     ) -> Call:
-        shapes = (x.shape, filter_shape, dy.shape)
+        shapes = (x.shape, out.shape, dy.shape)
         convolution = Convolution.of(backend, x.dtype, shapes, attributes)
         if convolution.empty:
             return calls.make_constant(backend.runtime, out)

@@ -6,36 +6,31 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.plugin import KernelRefusedError, KernelTable, Scalar, TensorType, specs
+from tensorplug.plugin import KernelRefusedError, Scalar, TensorType, specs
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl.codegen import calls, ctypes, layouts, templates
+from tensorplug_opencl.codegen import calls, ctypes, layouts
+from tensorplug_opencl.codegen.templates import Array
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tensorplug_opencl.memory.buffers import DeviceBuffer
+    from tensorplug_opencl.codegen.calls import Write
     from tensorplug_opencl.opened import OpenedDevice
+    from tensorplug_opencl.runtime import Launch
 
-kernels = KernelTable()
+kernels = calls.Kernels()
 
 
-@kernels.prepare(specs.FILL)
-def fill(*, value: Scalar, backend: OpenedDevice, out: TensorType) -> Callable[..., DeviceBuffer]:
+@kernels.write(specs.FILL)
+def fill(*, value: Scalar, backend: OpenedDevice, out: TensorType) -> Write:
     """Repeat the bytes of one element."""
-    return calls.make_constant(backend.runtime, out, value)
+    return calls.fill_with(backend.runtime, out.dtype, value)
 
 
-@kernels.prepare(specs.RANGE)
-def range_(
-    *, start: Any, stop: Any, step: Any, backend: OpenedDevice, out: TensorType
-) -> Callable[..., DeviceBuffer]:
+@kernels.write(specs.RANGE)
+def range_(*, start: Any, stop: Any, step: Any, backend: OpenedDevice, out: TensorType) -> Launch:
     """Compute ``start + i * step``, in 64-bit integers if all are ints, else in floats.
 
     Integers are computed modulo 2**64, which is right for every result that fits the dtype.
     """
-    runtime = backend.runtime
-    if not out.size:
-        return calls.make_empty(runtime, out)
     whole = all(isinstance(number, int) for number in (start, stop, step))
     real = dt.float64 if dt.float64 in backend.dtypes else dt.float32
     modular = whole and out.dtype in dt.INTEGER
@@ -44,58 +39,41 @@ def range_(
     if modular:
         start, step = start % (1 << 64), step % (1 << 64)
     try:
-        constants = [np.array(number, dtype=wide.numpy) for number in (start, step)]
+        first, by = (np.array(number, dtype=wide.numpy) for number in (start, step))
     except OverflowError:
         raise KernelRefusedError(f"start {start} or step {step} needs more than 64 bits") from None
-    index = layouts.index_dtype(out.size)
     stored = ctypes.stored(out.dtype)
-    body = (
-        "  const index_t i = get_global_id(0);\n"
-        f"  if (i < n) y[i] = ({stored})(start + ({ctype})i * step);"
-    )
-    text = templates.write_program(
+    return calls.launch_sized(
+        backend.runtime,
         f"Range {out.dtype} by {ctype}",
-        [templates.Array("y", stored, written=True)],
-        ["const index_t n", f"const {ctype} start", f"const {ctype} step"],
-        body,
-        index=index,
+        [Array("y", stored, written=True)],
+        {"items": out.size},
+        f"  y[i] = ({stored})(start + ({ctype})i * step);",
+        index=layouts.index_dtype(out.size),
+        constants=[(ctype, "start", first), (ctype, "step", by)],
     )
-    launch = runtime.launch(text, 1, [index.type(out.size), *constants], out.size)
-    return calls.make_producer(runtime, out, launch)
 
 
-@kernels.prepare(specs.EYE)
-def eye(*, k: int, backend: OpenedDevice, out: TensorType) -> Callable[..., DeviceBuffer]:
+@kernels.write(specs.EYE)
+def eye(*, k: int, backend: OpenedDevice, out: TensorType) -> Launch:
     """Compare rows with columns."""
-    runtime = backend.runtime
-    if not out.size:
-        return calls.make_empty(runtime, out)
-    ctype = ctypes.moved(out.dtype)
-    index = layouts.index_dtype(out.size)
-    text = templates.write_program(
+    (rows, columns), ctype = out.shape, ctypes.moved(out.dtype)
+    diagonal = np.int64(max(-rows, min(k, columns)))  # beyond, there is no such diagonal
+    return calls.launch_sized(
+        backend.runtime,
         f"Eye {ctype}",
-        [templates.Array("y", ctype, written=True)],
-        [
-            *templates.declare_indices("items", "columns"),
-            "const long diagonal",
-            f"const {ctype} one",
+        [Array("y", ctype, written=True)],
+        {"items": out.size, "columns": columns},
+        "  y[i] = (long)(i % columns) - (long)(i / columns) == diagonal ? one : 0;",
+        index=layouts.index_dtype(out.size),
+        constants=[
+            ("long", "diagonal", diagonal),
+            (ctype, "one", calls.make_element(1, out.dtype)),
         ],
-        """  const index_t i = get_global_id(0);
-  if (i >= items) return;
-  y[i] = (long)(i % columns) - (long)(i / columns) == diagonal ? one : 0;""",
-        index=index,
     )
-    rows, columns = out.shape
-    constants = [
-        index.type(out.size),
-        index.type(columns),
-        np.int64(max(-rows, min(k, columns))),  # beyond, there is no such diagonal
-        calls.make_element(1, out.dtype),
-    ]
-    return calls.make_producer(runtime, out, runtime.launch(text, 1, constants, out.size))
 
 
-@kernels.prepare(specs.LIN_SPACE)
+@kernels.write(specs.LIN_SPACE)
 def linspace(
     *,
     start: Scalar,
@@ -104,35 +82,23 @@ def linspace(
     endpoint: bool,
     backend: OpenedDevice,
     out: TensorType,
-) -> Callable[..., DeviceBuffer]:
+) -> Launch:
     """Count in double (or float) from the nearer end, so that both ends are exact."""
-    runtime = backend.runtime
-    if not out.size:
-        return calls.make_empty(runtime, out)
     if out.dtype.kind != "float" or isinstance(start, complex) or isinstance(stop, complex):
         raise KernelRefusedError("numbers are counted in real dtypes only")
     wide = dt.float64 if dt.float64 in backend.dtypes else dt.float32
     ctype, stored = ctypes.stored(wide), ctypes.stored(out.dtype)
     steps = max(num - 1 if endpoint else num, 1)
-    step = (
-        float(stop) / steps - float(start) / steps
-    )  # divided first, so that it does not overflow
-    index = layouts.index_dtype(out.size)
-    text = templates.write_program(
+    step = float(stop) / steps - float(start) / steps  # divided first: it does not overflow
+    numbers = {"start": start, "stop": stop, "step": step}
+    return calls.launch_sized(
+        backend.runtime,
         f"LinSpace {out.dtype} by {ctype}",
-        [templates.Array("y", stored, written=True)],
-        [
-            *templates.declare_indices("items", "steps", "half_way"),
-            *(f"const {ctype} {name}" for name in ("start", "stop", "step")),
-        ],
-        f"""  const index_t i = get_global_id(0);
-  if (i >= items) return;
-  const {ctype} value = i < half_way ? ({ctype})i * step + start
+        [Array("y", stored, written=True)],
+        {"items": num, "steps": steps, "half_way": num // 2 if num > 1 else 1},
+        f"""  const {ctype} value = i < half_way ? ({ctype})i * step + start
     : -({ctype})(steps - i) * step + stop;
   y[i] = ({stored})value;""",
-        index=index,
+        index=layouts.index_dtype(out.size),
+        constants=[(ctype, name, wide.numpy.type(number)) for name, number in numbers.items()],
     )
-    half_way = num // 2 if num > 1 else 1
-    numbers = [wide.numpy.type(number) for number in (start, stop, step)]
-    constants = [*map(index.type, (num, steps, half_way)), *numbers]
-    return calls.make_producer(runtime, out, runtime.launch(text, 1, constants, out.size))

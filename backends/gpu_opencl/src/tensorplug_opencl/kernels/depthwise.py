@@ -8,13 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.plugin import (
-    KernelRefusedError,
-    KernelTable,
-    Shape,
-    TensorType,
-    specs,
-)
+from tensorplug.plugin import KernelRefusedError, Shape, TensorType, specs
 from tensorplug_opencl.codegen import calls, ctypes, layouts
 from tensorplug_opencl.movement import channels_last
 from tensorplug_opencl.products import product_texts
@@ -28,11 +22,11 @@ from tensorplug_opencl.windows.strips import RESULT, SOURCE, Lanes, Visit
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tensorplug_opencl.codegen.calls import Call
+    from tensorplug_opencl.codegen.calls import Call, Write
     from tensorplug_opencl.opened import OpenedDevice
     from tensorplug_opencl.runtime import Launch
 
-kernels = KernelTable()
+kernels = calls.Kernels()
 
 Attributes = dict[str, Any]
 
@@ -104,7 +98,7 @@ def _turn_images(
     return channels_last.turn_images(runtime, depthwise.dtype, run, images, result)
 
 
-@kernels.prepare(specs.DEPTHWISE_CONV2D)
+@kernels.write(specs.DEPTHWISE_CONV2D)
 def depthwise_conv2d(
     x: TensorType,
     filter: TensorType,
@@ -112,13 +106,12 @@ def depthwise_conv2d(
     attributes: Attributes,
     backend: OpenedDevice,
     out: TensorType,
-) -> Call:
+) -> Write:
     """Add up the taps of each position, row by row of the filter."""
     depthwise = Depthwise.of(backend, x.dtype, (x.shape, filter.shape, out.shape), attributes)
     if depthwise.empty:
-        return calls.make_constant(backend.runtime, out)
-    write = _turn_images(depthwise, _launch_forward, (x.shape,), out.shape)
-    return calls.make_producer(backend.runtime, out, write)
+        return calls.fill_with(backend.runtime, out.dtype)
+    return _turn_images(depthwise, _launch_forward, (x.shape,), out.shape)
 
 
 @kernels.prepare(specs.FUSED_DEPTHWISE_CONV2D)
@@ -148,22 +141,20 @@ def fused_depthwise_conv2d(
     return calls.make_producer(backend.runtime, out, fused.reorder(write))
 
 
-@kernels.prepare(specs.DEPTHWISE_CONV2D_BACKPROP_INPUT)
+@kernels.write(specs.DEPTHWISE_CONV2D_BACKPROP_INPUT)
 def depthwise_conv2d_backprop_input(
     dy: TensorType,
     filter: TensorType,
     *,
     attributes: Attributes,
-    input_shape: Shape,
     backend: OpenedDevice,
     out: TensorType,
-) -> Call:
+) -> Write:
     """Add up, for each pixel, the positions that read it through some tap."""
-    depthwise = Depthwise.of(backend, dy.dtype, (input_shape, filter.shape, dy.shape), attributes)
+    depthwise = Depthwise.of(backend, dy.dtype, (out.shape, filter.shape, dy.shape), attributes)
     if depthwise.empty:
-        return calls.make_constant(backend.runtime, out)
-    write = _turn_images(depthwise, _launch_input_gradient, (dy.shape,), input_shape)
-    return calls.make_producer(backend.runtime, out, write)
+        return calls.fill_with(backend.runtime, out.dtype)
+    return _turn_images(depthwise, _launch_input_gradient, (dy.shape,), out.shape)
 
 
 def _launch_input_gradient(depthwise: Depthwise) -> Launch:
@@ -200,13 +191,11 @@ def depthwise_conv2d_backprop_filter(
     dy: TensorType,
     *,
     attributes: Attributes,
-    filter_shape: Shape,
     backend: OpenedDevice,
     out: TensorType,
 ) -> Call:
     """Add up the products of each part of the positions, then these sums, compensated."""
-    depthwise = Depthwise.of(backend, x.dtype, (x.shape, filter_shape, dy.shape), attributes)
-    runtime = backend.runtime
+    depthwise = Depthwise.of(backend, x.dtype, (x.shape, out.shape, dy.shape), attributes)
     if depthwise.empty:
-        return calls.make_constant(runtime, out)
+        return calls.make_constant(backend.runtime, out)
     return _turn_images(depthwise, depthwise_filters.prepare, (x.shape, dy.shape))

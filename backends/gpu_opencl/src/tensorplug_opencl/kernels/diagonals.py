@@ -6,16 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensorplug.plugin import KernelTable, TensorType, specs
-from tensorplug_opencl.codegen import calls, ctypes, layouts, templates
+from tensorplug.plugin import TensorType, specs
+from tensorplug_opencl.codegen import calls, ctypes, layouts
+from tensorplug_opencl.codegen.templates import Array
 
 if TYPE_CHECKING:
-    from tensorplug_opencl.codegen.calls import Call
     from tensorplug_opencl.opened import OpenedDevice
     from tensorplug_opencl.runtime import Launch
 
-kernels = KernelTable()
-
+kernels = calls.Kernels()
 
 _FROM_NUMBERS = """  long lowest = lower[0], highest = upper[0];
   lowest = lowest < 0 ? -LONG_MAX : -lowest;
@@ -23,7 +22,7 @@ _FROM_NUMBERS = """  long lowest = lower[0], highest = upper[0];
 
 
 def _launch_band(
-    backend: OpenedDevice, x: TensorType, counts: tuple[TensorType, ...], limits: list[np.int64]
+    backend: OpenedDevice, x: TensorType, counts: tuple[TensorType, ...], limits: tuple[int, ...]
 ) -> Launch:
     """Return the launch that keeps ``x[..., i, j]`` where j - i is in a range, and zeros else.
 
@@ -31,31 +30,29 @@ def _launch_band(
     and above the main one.
     """
     ctype = ctypes.moved(x.dtype)
-    index = layouts.index_dtype(x.size)
-    arrays = [templates.Array("x", ctype)]
-    for name, count in zip(("lower", "upper"), counts, strict=False):
-        arrays.append(templates.Array(name, ctypes.stored(count.dtype)))
-    arrays.append(templates.Array("y", ctype, written=True))
+    reads = [
+        Array(name, ctypes.stored(count.dtype))
+        for name, count in zip(("lower", "upper"), counts, strict=False)
+    ]
     types = f" by {counts[0].dtype} and {counts[1].dtype}" if counts else ""
-    text = templates.write_program(
+    rows, columns = x.shape[-2:]
+    return calls.launch_sized(
+        backend.runtime,
         f"band of matrices {ctype}{types}",
-        arrays,
-        [
-            *templates.declare_indices("items", "rows", "columns"),
-            *([] if counts else ["const long lowest", "const long highest"]),
-        ],
-        f"""  const index_t i = get_global_id(0);
-  if (i >= items) return;
-{_FROM_NUMBERS if counts else ""}
+        [Array("x", ctype), *reads, Array("y", ctype, written=True)],
+        {"items": x.size, "rows": rows, "columns": columns},
+        f"""{_FROM_NUMBERS if counts else ""}
   const long at = (long)(i % columns) - (long)(i / columns % rows);
   y[i] = at >= lowest && at <= highest ? x[i] : 0;""",
-        index=index,
+        index=layouts.index_dtype(x.size),
+        constants=[
+            ("long", name, np.int64(limit))
+            for name, limit in zip(("lowest", "highest"), limits, strict=False)
+        ],
     )
-    sizes = map(index.type, (x.size, *x.shape[-2:]))
-    return backend.runtime.launch(text, len(arrays), [*sizes, *limits], x.size)
 
 
-@kernels.prepare(specs.MATRIX_BAND_PART)
+@kernels.write(specs.MATRIX_BAND_PART)
 def matrix_band_part(
     input: TensorType,
     num_lower: TensorType,
@@ -63,24 +60,18 @@ def matrix_band_part(
     *,
     backend: OpenedDevice,
     out: TensorType,
-) -> Call:
+) -> Launch:
     """Keep the band, whose width is a number on the device."""
-    if not out.size:
-        return calls.make_empty(backend.runtime, out)
-    launch = _launch_band(backend, input, (num_lower, num_upper), [])
-    return calls.make_producer(backend.runtime, out, launch)
+    return _launch_band(backend, input, (num_lower, num_upper), ())
 
 
-@kernels.prepare(specs.TRIANGLE)
+@kernels.write(specs.TRIANGLE)
 def triangle(
     x: TensorType, *, upper: bool, k: int, backend: OpenedDevice, out: TensorType
-) -> Call:
+) -> Launch:
     """Keep one side of a diagonal."""
-    if not out.size:
-        return calls.make_empty(backend.runtime, out)
     rows, columns = x.shape[-2:]
     diagonal = max(-rows, min(k, columns))  # beyond, nothing changes
     beyond = rows + columns
     limits = (diagonal, beyond) if upper else (-beyond, diagonal)
-    launch = _launch_band(backend, x, (), [np.int64(limit) for limit in limits])
-    return calls.make_producer(backend.runtime, out, launch)
+    return _launch_band(backend, x, (), limits)

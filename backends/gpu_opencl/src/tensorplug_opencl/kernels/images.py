@@ -1,6 +1,6 @@
 """Crops, rotations and projections of images.
 
-Places are computed in double precision if the device has it, otherwise in single precision.
+Coordinates are computed in double precision if the device has it, otherwise in single precision.
 """
 
 from __future__ import annotations
@@ -10,36 +10,37 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tensorplug.algorithms import rotation_sources
-from tensorplug.plugin import DType, KernelTable, Scalar, TensorType, specs
+from tensorplug.plugin import Scalar, TensorType, specs
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl.codegen import calls, ctypes, layouts, templates
+from tensorplug_opencl.codegen import calls, ctypes, layouts
+from tensorplug_opencl.codegen.templates import Array
 
 if TYPE_CHECKING:
-    from tensorplug_opencl.codegen.calls import Call
-    from tensorplug_opencl.memory.buffers import DeviceBuffer
+    from tensorplug_opencl.codegen.calls import Write
     from tensorplug_opencl.opened import OpenedDevice
+    from tensorplug_opencl.runtime import Launch
 
-kernels = KernelTable()
+kernels = calls.Kernels()
 
 # An element's channel, column, row and image.
-_PLACE: Final = """  const index_t i = get_global_id(0);
-  if (i >= items) return;
-  const index_t c = i % channels, column = i / channels % width;
+_AXES: Final = """  const index_t c = i % channels, column = i / channels % width;
   const index_t row = i / channels / width % height, image = i / channels / width / height;
 """
-_SIZES: Final = ("items", "channels", "width", "height", "x_width", "x_height")
 
 
-def _list_sizes(x: TensorType, out: TensorType) -> tuple[int, ...]:
-    return (out.size, out.shape[3], out.shape[2], out.shape[1], x.shape[2], x.shape[1])
+def list_sizes(x: TensorType, out: TensorType) -> dict[str, int]:
+    """Return the constants of a program that writes the image ``out``, reading the image x."""
+    _, height, width, channels = out.shape
+    own = {"items": out.size, "channels": channels, "width": width, "height": height}
+    return {**own, "x_width": x.shape[2], "x_height": x.shape[1]}
 
 
-def _choose_place_dtype(backend: OpenedDevice) -> DType:
-    """Return the dtype in which places are computed."""
-    return dt.float64 if dt.float64 in backend.dtypes else dt.float32
+def _choose_precision(backend: OpenedDevice) -> str:
+    """Return the C type in which coordinates are computed."""
+    return ctypes.stored(dt.float64 if dt.float64 in backend.dtypes else dt.float32)
 
 
-@kernels.prepare(specs.ROTATE_WITH_OFFSET)
+@kernels.write(specs.ROTATE_WITH_OFFSET)
 def rotate_with_offset(
     image: TensorType,
     *,
@@ -48,40 +49,34 @@ def rotate_with_offset(
     center: tuple[float, float],
     backend: OpenedDevice,
     out: TensorType,
-) -> Call:
+) -> Write:
     """Read pixels by a table of numbers made on the host, and fill the rest."""
-    if not out.size:
-        return calls.make_empty(backend.runtime, out)
     _, height, width, channels = image.shape
     pixel, inside = rotation_sources(height, width, radians, center)
     numbers = backend.runtime.upload_table(np.where(inside, pixel, -1).astype(np.int32))
     fills = backend.runtime.upload_table(np.array(fill_value).astype(out.dtype.numpy))
-    ctype, index = ctypes.moved(out.dtype), layouts.index_dtype(out.size)
+    ctype = ctypes.moved(out.dtype)
     launch = calls.launch_sized(
         backend.runtime,
         f"RotateWithOffset {ctype}",
         [
-            templates.Array("x", ctype),
-            templates.Array("pixels", "int"),
-            templates.Array("fills", ctype),
-            templates.Array("y", ctype, written=True),
+            Array("x", ctype),
+            Array("pixels", "int"),
+            Array("fills", ctype),
+            Array("y", ctype, written=True),
         ],
         {"items": out.size, "channels": channels, "size": height * width},
-        """  const index_t c = i % channels, place = i / channels % size;
-  const int pixel = pixels[place];
-  y[i] = pixel < 0 ? fills[c] : x[i + ((index_t)pixel - place) * channels];""",
-        index=index,
+        """  const index_t c = i % channels, own = i / channels % size;
+  const int pixel = pixels[own];
+  y[i] = pixel < 0 ? fills[c] : x[i + ((index_t)pixel - own) * channels];""",
+        index=layouts.index_dtype(out.size),
     )
-
-    def write(image: DeviceBuffer, result: DeviceBuffer) -> None:
-        launch(image, numbers, fills, result)
-
-    return calls.make_producer(backend.runtime, out, write)
+    return lambda image, result: launch(image, numbers, fills, result)
 
 
 # Crops -------------------------------------------------------------------------------------
 
-_CROP: Final = """P place(P low, P high, index_t at, index_t length, index_t count) {
+_CROP: Final = """P coordinate(P low, P high, index_t at, index_t length, index_t count) {
   const P last = (P)length - 1;
   return count > 1 ? low * last + (high - low) * (P)at * last / (P)(count - 1)
     : (P)0.5f * (low + high) * last;
@@ -93,7 +88,7 @@ _ROUNDED: Final = (
 )
 
 
-@kernels.prepare(specs.CROP_AND_RESIZE)
+@kernels.write(specs.CROP_AND_RESIZE)
 def crop_and_resize(
     image: TensorType,
     boxes: TensorType,
@@ -103,13 +98,10 @@ def crop_and_resize(
     extrapolation_value: float,
     backend: OpenedDevice,
     out: TensorType,
-) -> Call:
-    """Find the place in the box's image, and read the pixel there or blend those around it."""
-    if not out.size:
-        return calls.make_empty(backend.runtime, out)
+) -> Launch:
+    """Find the point in the box's image, and read the pixel there or blend those around it."""
     stored, computed = ctypes.stored(out.dtype), ctypes.computed(out.dtype)
-    precision = ctypes.stored(_choose_place_dtype(backend))
-    index = layouts.index_dtype(out.size, image.size, boxes.size)
+    precision = _choose_precision(backend)
     if method == "nearest":
         read = "  y[i] = x[((index_t)rounded(v) * x_width + (index_t)rounded(u)) * channels];"
     else:
@@ -120,35 +112,34 @@ def crop_and_resize(
   const A lower = under + (PIXEL(bottom, right) - under) * across;
   y[i] = ({stored})(upper + (lower - upper) * down);"""
     which = ctypes.stored(box_ind.dtype)
-    text = templates.write_program(
+    return calls.launch_sized(
+        backend.runtime,
         f"CropAndResize {method} {out.dtype} by {boxes.dtype} of {box_ind.dtype}",
         [
-            templates.Array("x", stored),
-            templates.Array("boxes", ctypes.stored(boxes.dtype)),
-            templates.Array("numbers", which),
-            templates.Array("y", stored, written=True),
+            Array("x", stored),
+            Array("boxes", ctypes.stored(boxes.dtype)),
+            Array("numbers", which),
+            Array("y", stored, written=True),
         ],
-        [*templates.declare_indices(*_SIZES, "batch"), f"const {computed} beyond"],
-        f"""{_PLACE}
+        {**list_sizes(image, out), "batch": image.shape[0]},
+        f"""{_AXES}
   const {which} number = numbers[image];
   if (number < 0 || (ulong)number >= batch) {{ y[i] = 0; return; }}
   boxes += image * 4;
-  const P v = place((P)boxes[0], (P)boxes[2], row, x_height, height);
-  const P u = place((P)boxes[1], (P)boxes[3], column, x_width, width);
+  const P v = coordinate((P)boxes[0], (P)boxes[2], row, x_height, height);
+  const P u = coordinate((P)boxes[1], (P)boxes[3], column, x_width, width);
   if (!(v >= 0 && v <= (P)(x_height - 1) && u >= 0 && u <= (P)(x_width - 1))) {{
     y[i] = ({stored})beyond;
     return;
   }}
   x += (index_t)number * x_height * x_width * channels + c;
 {read}""",
-        index=index,
+        index=layouts.index_dtype(out.size, image.size, boxes.size),
         declarations=f"typedef {precision} P;\ntypedef {computed} A;\n{_CROP}{_ROUNDED}",
+        constants=[
+            (computed, "beyond", calls.make_element(extrapolation_value, out.dtype.compute))
+        ],
     )
-    numbers = (*_list_sizes(image, out), image.shape[0])
-    beyond = calls.make_element(extrapolation_value, out.dtype.compute)
-    constants = [*map(index.type, numbers), beyond]
-    launch = backend.runtime.launch(text, 4, constants, out.size)
-    return calls.make_producer(backend.runtime, out, launch)
 
 
 # Projection --------------------------------------------------------------------------------
@@ -189,7 +180,7 @@ _TAKEN: Final = """T taken(global const T *x, P row, P column, index_t height, i
 """
 
 
-@kernels.prepare(specs.TRANSFORM)
+@kernels.write(specs.TRANSFORM)
 def transform(
     image: TensorType,
     transforms: TensorType,
@@ -199,14 +190,11 @@ def transform(
     fill_value: Scalar,
     backend: OpenedDevice,
     out: TensorType,
-) -> Call:
-    """Find the place in the image, and read the pixel there or blend those around it."""
-    if not out.size:
-        return calls.make_empty(backend.runtime, out)
-    stored, precision = ctypes.stored(out.dtype), ctypes.stored(_choose_place_dtype(backend))
+) -> Launch:
+    """Find the point in the image, and read the pixel there or blend those around it."""
+    stored, precision = ctypes.stored(out.dtype), _choose_precision(backend)
     floating = image.dtype.kind == "float"
     computed = ctypes.computed(image.dtype) if floating else precision
-    index = layouts.index_dtype(out.size, image.size)
     low, high = ("-2", "length + 1") if fill_mode == "constant" else ("0", "length - 1")
     declarations = f"""typedef {precision} P;
 typedef {computed} A;
@@ -216,15 +204,17 @@ P mapped(P at, P length) {{
 }}
 {_ROUNDED}
 {_TAKEN}"""
-    text = templates.write_program(
+    own = 8 if transforms.shape[0] > 1 else 0  # from one image's transform to the next
+    return calls.launch_sized(
+        backend.runtime,
         f"Transform {interpolation} {fill_mode} {out.dtype} by {transforms.dtype}",
         [
-            templates.Array("x", stored),
-            templates.Array("a", ctypes.stored(transforms.dtype)),
-            templates.Array("y", stored, written=True),
+            Array("x", stored),
+            Array("a", ctypes.stored(transforms.dtype)),
+            Array("y", stored, written=True),
         ],
-        [*templates.declare_indices(*_SIZES, "own"), f"const {stored} fill"],
-        f"""{_PLACE}
+        {**list_sizes(image, out), "own": own},
+        f"""{_AXES}
   x += image * x_height * x_width * channels + c;
   a += image * own;
   const P across_at = column, down_at = row;
@@ -239,13 +229,7 @@ P mapped(P at, P length) {{
   u = mapped(u, x_width);
   v = mapped(v, x_height);
 {_READ[interpolation]}""",
-        index=index,
+        index=layouts.index_dtype(out.size, image.size),
         declarations=declarations,
+        constants=[(stored, "fill", calls.make_element(fill_value, out.dtype))],
     )
-    own = 8 if transforms.shape[0] > 1 else 0  # from one image's transform to the next
-    constants = [
-        *map(index.type, (*_list_sizes(image, out), own)),
-        calls.make_element(fill_value, out.dtype),
-    ]
-    launch = backend.runtime.launch(text, 3, constants, out.size)
-    return calls.make_producer(backend.runtime, out, launch)

@@ -5,20 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tensorplug.algorithms import dilation_windows
-from tensorplug.plugin import KernelTable, TensorType, Window, specs
+from tensorplug.plugin import TensorType, Window, specs
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl.codegen import calls, ctypes, folds, layouts, templates
+from tensorplug_opencl.codegen import calls, ctypes, folds, layouts
+from tensorplug_opencl.codegen.templates import Array
 from tensorplug_opencl.reductions import rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tensorplug_opencl.codegen.calls import Call
+    from tensorplug_opencl.codegen.calls import Call, Write
     from tensorplug_opencl.memory.buffers import DeviceBuffer
     from tensorplug_opencl.opened import OpenedDevice
     from tensorplug_opencl.runtime import Launch, Runtime
 
-kernels = KernelTable()
+kernels = calls.Kernels()
 
 Attributes = dict[str, Any]
 
@@ -88,7 +89,7 @@ class _Dilation(NamedTuple):
         self,
         runtime: Runtime,
         title: str,
-        arrays: Sequence[templates.Array],
+        arrays: Sequence[Array],
         items: int,
         body: str,
         declarations: str,
@@ -98,10 +99,14 @@ class _Dilation(NamedTuple):
         for prefix, window in zip("hw", self.windows, strict=True):
             for name in _FIELDS:
                 values[f"{prefix}_{name}"] = getattr(window, name)
-        index = layouts.index_dtype(self.x.size, self.result.size, items)
-        title = f"{title} {self.x.dtype}"
         return calls.launch_sized(
-            runtime, title, arrays, values, body, index=index, declarations=declarations
+            runtime,
+            f"{title} {self.x.dtype}",
+            arrays,
+            values,
+            body,
+            index=layouts.index_dtype(self.x.size, self.result.size, items),
+            declarations=declarations,
         )
 
     def search(self, runtime: Runtime, title: str, ctype: str, expression: str) -> Launch:
@@ -116,9 +121,9 @@ class _Dilation(NamedTuple):
             runtime,
             title,
             [
-                templates.Array("x", stored),
-                templates.Array("filter", stored),
-                templates.Array("y", ctype, written=True),
+                Array("x", stored),
+                Array("filter", stored),
+                Array("y", ctype, written=True),
             ],
             self.result.size,
             f"{_SEARCH}  y[i] = {expression};",
@@ -131,7 +136,7 @@ class _Dilation(NamedTuple):
         return self.search(runtime, "Dilation2D winners", "int", "best_tap")
 
 
-@kernels.prepare(specs.DILATION2D)
+@kernels.write(specs.DILATION2D)
 def dilation2d(
     x: TensorType,
     filter: TensorType,
@@ -139,17 +144,14 @@ def dilation2d(
     attributes: Attributes,
     backend: OpenedDevice,
     out: TensorType,
-) -> Call:
+) -> Launch:
     """Take the largest sum under each window."""
-    if not out.size:
-        return calls.make_empty(backend.runtime, out)
     stored = ctypes.stored(out.dtype)
     dilation = _Dilation.of(x, filter, attributes)
-    launch = dilation.search(backend.runtime, "Dilation2D", stored, f"({stored})best")
-    return calls.make_producer(backend.runtime, out, launch)
+    return dilation.search(backend.runtime, "Dilation2D", stored, f"({stored})best")
 
 
-@kernels.prepare(specs.DILATION2D_BACKPROP_INPUT)
+@kernels.write(specs.DILATION2D_BACKPROP_INPUT)
 def backprop_input(
     x: TensorType,
     filter: TensorType,
@@ -158,11 +160,11 @@ def backprop_input(
     attributes: Attributes,
     backend: OpenedDevice,
     out: TensorType,
-) -> Call:
+) -> Write:
     """Add up, for each element, dy of the windows whose largest it is."""
     runtime = backend.runtime
-    if not dy.size or not out.size:
-        return calls.make_constant(runtime, out)
+    if not dy.size:
+        return calls.fill_with(runtime, out.dtype)
     dilation = _Dilation.of(x, filter, attributes)
     fold, stored = folds.sum_fold(out.dtype), ctypes.stored(out.dtype)
     find = dilation.winners(runtime)
@@ -170,9 +172,9 @@ def backprop_input(
         runtime,
         "Dilation2DBackpropInput",
         [
-            templates.Array("dy", stored),
-            templates.Array("winners", "int"),
-            templates.Array("y", stored, written=True),
+            Array("dy", stored),
+            Array("winners", "int"),
+            Array("y", stored, written=True),
         ],
         out.size,
         f"  {fold.state}{_COLLECT.replace('STEP', fold.step)}  y[i] = ({stored})({fold.result});",
@@ -187,7 +189,7 @@ def backprop_input(
         find(x, filter, winners)
         collect(dy, winners, result)
 
-    return calls.make_producer(runtime, out, write)
+    return write
 
 
 @kernels.prepare(specs.DILATION2D_BACKPROP_FILTER)
@@ -235,9 +237,9 @@ def _launch_tap_sums(runtime: Runtime, dy: TensorType, sums: TensorType) -> Laun
         runtime,
         f"Dilation2D by taps {dy.dtype}",
         [
-            templates.Array("dy", ctypes.stored(dy.dtype)),
-            templates.Array("winners", "int"),
-            templates.Array("y", stored, written=True),
+            Array("dy", ctypes.stored(dy.dtype)),
+            Array("winners", "int"),
+            Array("y", stored, written=True),
         ],
         {
             "items": sums.size,

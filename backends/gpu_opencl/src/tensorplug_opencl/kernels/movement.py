@@ -10,8 +10,7 @@ from tensorplug_opencl.codegen.layouts import broadcast_strides, permuted_stride
 from tensorplug_opencl.movement import moving
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from tensorplug_opencl.codegen.calls import Call
     from tensorplug_opencl.codegen.layouts import Strides
     from tensorplug_opencl.memory.buffers import DeviceBuffer
     from tensorplug_opencl.opened import OpenedDevice
@@ -32,7 +31,7 @@ def reshape(x: DeviceBuffer, *, shape: Shape) -> DeviceBuffer:
 
 
 @kernels.prepare(specs.EXPAND_DIMS)
-def expand_dims(input: TensorType, *, out: TensorType) -> Callable[..., DeviceBuffer]:
+def expand_dims(input: TensorType, *, out: TensorType) -> Call:
     """Share the memory."""
     shape = out.shape
     return lambda x: x.view(shape)
@@ -41,29 +40,27 @@ def expand_dims(input: TensorType, *, out: TensorType) -> Callable[..., DeviceBu
 @kernels.prepare(specs.TRANSPOSE)
 def transpose(
     x: TensorType, *, perm: tuple[int, ...], backend: OpenedDevice, out: TensorType
-) -> Callable[..., DeviceBuffer]:
+) -> Call:
     """Share the memory if only axes of length 1 change places."""
     strides = permuted_strides(x.shape, perm)
-    return moving.make_reader(backend.runtime, x.dtype, out.shape, strides, x.size, out)
+    return moving.make_reader(backend.runtime, x, out.shape, strides, out)
 
 
 @kernels.prepare(specs.BROADCAST_TO)
-def broadcast_to(
-    x: TensorType, *, backend: OpenedDevice, out: TensorType
-) -> Callable[..., DeviceBuffer]:
+def broadcast_to(x: TensorType, *, backend: OpenedDevice, out: TensorType) -> Call:
     """Repeat elements along the axes that are stretched."""
     strides = broadcast_strides(x.shape, out.shape)
-    return moving.make_reader(backend.runtime, x.dtype, out.shape, strides, x.size, out)
+    return moving.make_reader(backend.runtime, x, out.shape, strides, out)
 
 
 @kernels.prepare(specs.SLICE)
 def slice_(
     x: TensorType, *, begin: tuple[int, ...], backend: OpenedDevice, out: TensorType
-) -> Callable[..., DeviceBuffer]:
+) -> Call:
     """Share the memory if the block is contiguous."""
     own = row_major(x.shape)
     start = sum(first * stride for first, stride in zip(begin, own, strict=True))
-    return moving.make_reader(backend.runtime, x.dtype, out.shape, own, x.size, out, start)
+    return moving.make_reader(backend.runtime, x, out.shape, own, out, start)
 
 
 @kernels.prepare(specs.PAD_V2)
@@ -74,32 +71,21 @@ def pad_v2(
     constant_value: Any,
     backend: OpenedDevice,
     out: TensorType,
-) -> Callable[..., DeviceBuffer]:
+) -> Call:
     """Fill, then copy x into its place."""
     runtime = backend.runtime
     if not any(map(any, paddings)):
         return lambda x: x
     if not x.size:
         return calls.make_constant(runtime, out, constant_value)
-    value = calls.make_element(constant_value, out.dtype)
     strides = row_major(out.shape)
     start = sum(low * step for (low, _), step in zip(paddings, strides, strict=True))
-    own = row_major(x.shape)
-    insert = moving.make_mover(
-        runtime, x.dtype, x.shape, own, strides, out.size, starts=(0, start)
-    )
-
-    def write(x: DeviceBuffer, result: DeviceBuffer) -> None:
-        runtime.fill(result, value)
-        insert(x, result)
-
-    return calls.make_producer(runtime, out, write)
+    insert = moving.make_inserter(runtime, x, strides, start, out, constant_value)
+    return calls.make_producer(runtime, out, insert)
 
 
 @kernels.prepare(specs.CONCAT)
-def concat(
-    xs: list[TensorType], *, axis: int, backend: OpenedDevice, out: TensorType
-) -> Callable[..., DeviceBuffer]:
+def concat(xs: list[TensorType], *, axis: int, backend: OpenedDevice, out: TensorType) -> Call:
     """Copy each input into its place."""
     if len(xs) == 1:
         return lambda xs: xs[0]
@@ -111,9 +97,7 @@ def concat(
 
 
 @kernels.prepare(specs.PACK)
-def pack(
-    xs: list[TensorType], *, axis: int, backend: OpenedDevice, out: TensorType
-) -> Callable[..., DeviceBuffer]:
+def pack(xs: list[TensorType], *, axis: int, backend: OpenedDevice, out: TensorType) -> Call:
     """Copy each input into its place on the new axis."""
     strides, shape = row_major(out.shape), out.shape
     if len(xs) == 1:
@@ -131,7 +115,7 @@ def _join(
     strides: Strides,
     starts: list[int],
     out: TensorType,
-) -> Callable[..., DeviceBuffer]:
+) -> Call:
     """Return a callable that writes each input with ``strides``, from its start on.
 
     Inputs of one shape share a launch, which takes their start as the output's offset.

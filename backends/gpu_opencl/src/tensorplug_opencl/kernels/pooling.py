@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tensorplug.algorithms import dilated_pooling_windows, pooling_windows
-from tensorplug.plugin import KernelTable, TensorType, Windows, specs
+from tensorplug.plugin import TensorType, Windows, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl.codegen import calls, ctypes, folds
 from tensorplug_opencl.codegen.templates import Array
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tensorplug.plugin import DType
-    from tensorplug_opencl.codegen.calls import Call
+    from tensorplug_opencl.codegen.calls import Write
     from tensorplug_opencl.memory.buffers import DeviceBuffer
     from tensorplug_opencl.opened import OpenedDevice
     from tensorplug_opencl.runtime import Launch, Runtime
 
-kernels = KernelTable()
+kernels = calls.Kernels()
 
 Attributes = dict[str, Any]
 
-# Elements of a window along an axis that lie on the image, for the window at a place.
+# Elements of a window along an axis that lie on the image, for the window at a position.
 _INSIDE: Final = """
 INLINE index_t inside(index_t at, index_t size, index_t taps, index_t stride, index_t before) {
   return min(at * stride + taps, before + size) - max(at * stride, before);
@@ -60,7 +60,7 @@ class Search(NamedTuple):
     """The search for the first largest element of windows of a dtype.
 
     A NaN is larger than anything, and of multiple NaNs the first counts. ``element``: the C type
-    of elements, wide enough for the numbers in ``place``, the type of a comparison's result.
+    of elements, wide enough for the numbers in ``position``, the type of a comparison's result.
     """
 
     dtype: DType
@@ -75,13 +75,13 @@ class Search(NamedTuple):
         )
 
     @property
-    def place(self) -> str:
-        """The C type of taps and places, as wide as ``element``."""
+    def position(self) -> str:
+        """The C type of taps and positions, as wide as ``element``."""
         return "long" if self.dtype.itemsize == 8 else "int"
 
     def write(self, lanes: Lanes, visit: Visit, number: str) -> str:
         """Return statements that find ``best`` and its ``winner``: ``number``, or -1 for none."""
-        ctype = lanes.widen(self.place)
+        ctype = lanes.widen(self.position)
         x = lanes.load(ctypes.stored(self.dtype), f"x + {SOURCE}")
         take = f"""const A v = {x};
   const {ctype} better = (winner < 0) | (((v > best) | (v != v)) & (best == best));
@@ -113,20 +113,15 @@ class Search(NamedTuple):
         )
 
 
-def _take_largest(walk: Walk, x: TensorType, out: TensorType) -> Call:
-    """Return the largest under each window; the dtype's lowest value on padding alone."""
-    if not out.size:
-        return calls.make_empty(walk.runtime, out)
+def _take_largest(walk: Walk, x: TensorType, _out: TensorType) -> Launch:
+    """Write the largest under each window; the dtype's lowest value on padding alone."""
     search, stored = Search(x.dtype), ctypes.stored(x.dtype)
     best = Result("y", stored, "best", search.element)
-    launch = search.launch(walk, "MaxPool", "0", lambda _lanes: [best])
-    return calls.make_producer(walk.runtime, out, launch)
+    return search.launch(walk, "MaxPool", "0", lambda _lanes: [best])
 
 
-def _take_average(walk: Walk, x: TensorType, out: TensorType) -> Call:
-    """Return the average of the elements under each window; NaN on padding alone."""
-    if not out.size:
-        return calls.make_empty(walk.runtime, out)
+def _take_average(walk: Walk, x: TensorType, out: TensorType) -> Launch:
+    """Write the average of the elements under each window; NaN on padding alone."""
     fold = folds.sum_fold(out.dtype)
     ctype, stored = ctypes.stored(x.dtype), ctypes.stored(out.dtype)
 
@@ -136,14 +131,13 @@ def _take_average(walk: Walk, x: TensorType, out: TensorType) -> Call:
         store = lanes.store(stored, f"y + {RESULT}", average)
         return f"{fold.state}\n  index_t count = 0;\n{visit(take)}\n  {store}"
 
-    launch = strips.launch(
+    return strips.launch(
         walk,
         f"AvgPool {x.dtype} to {out.dtype}",
         [Array("x", ctype), Array("y", stored, written=True)],
         write,
         fold.element,
     )
-    return calls.make_producer(walk.runtime, out, launch)
 
 
 def _launch_collect(
@@ -175,29 +169,23 @@ def _read_form(attributes: Attributes) -> str:
     return str(attributes.get("data_format", "NHWC"))
 
 
+def _over_windows(take: Callable[[Walk, TensorType, TensorType], Launch]) -> Callable[..., Launch]:
+    def prepare(
+        x: TensorType, *, attributes: Attributes, backend: OpenedDevice, out: TensorType
+    ) -> Launch:
+        at = pooling_windows(x.shape, **attributes)
+        return take(_walk(backend.runtime, x, at, _read_form(attributes)), x, out)
+
+    return prepare
+
+
 for _spec in (specs.MAX_POOL, specs.MAX_POOL_3D):
-
-    @kernels.prepare(_spec)
-    def max_pool(
-        x: TensorType, *, attributes: Attributes, backend: OpenedDevice, out: TensorType
-    ) -> Call:
-        """Take the largest."""
-        at = pooling_windows(x.shape, **attributes)
-        return _take_largest(_walk(backend.runtime, x, at, _read_form(attributes)), x, out)
-
-
+    kernels.write(_spec)(_over_windows(_take_largest))
 for _spec in (specs.AVG_POOL, specs.AVG_POOL_3D):
-
-    @kernels.prepare(_spec)
-    def avg_pool(
-        x: TensorType, *, attributes: Attributes, backend: OpenedDevice, out: TensorType
-    ) -> Call:
-        """Take the average."""
-        at = pooling_windows(x.shape, **attributes)
-        return _take_average(_walk(backend.runtime, x, at, _read_form(attributes)), x, out)
+    kernels.write(_spec)(_over_windows(_take_average))
 
 
-@kernels.prepare(specs.POOL)
+@kernels.write(specs.POOL)
 def pool(
     input: TensorType,
     *,
@@ -205,7 +193,7 @@ def pool(
     attributes: Attributes,
     backend: OpenedDevice,
     out: TensorType,
-) -> Call:
+) -> Launch:
     """Take the largest or the average; taps may lie apart."""
     walk = _walk(backend.runtime, input, dilated_pooling_windows(input.shape, **attributes))
     take = _take_largest if pooling_type == "max" else _take_average
@@ -214,7 +202,7 @@ def pool(
 
 for _spec in (specs.AVG_POOL_GRAD, specs.AVG_POOL_3D_GRAD):
 
-    @kernels.prepare(_spec)
+    @kernels.write(_spec)
     def avg_pool_grad(
         dy: TensorType,
         input: TensorType,
@@ -222,11 +210,11 @@ for _spec in (specs.AVG_POOL_GRAD, specs.AVG_POOL_3D_GRAD):
         attributes: Attributes,
         backend: OpenedDevice,
         out: TensorType,
-    ) -> Call:
+    ) -> Write:
         """Add up, for each element, its shares of the windows over it."""
         runtime = backend.runtime
-        if not dy.size or not out.size:
-            return calls.make_constant(runtime, out)
+        if not dy.size:
+            return calls.fill_with(runtime, out.dtype)
         at = pooling_windows(input.shape, **attributes)
         walk = _walk(runtime, input, at, _read_form(attributes), back=True)
         stored = ctypes.stored(dy.dtype)
@@ -239,15 +227,12 @@ for _spec in (specs.AVG_POOL_GRAD, specs.AVG_POOL_3D_GRAD):
 
         collect = _launch_collect(walk, "AvgPoolGrad", [Array("dy", stored)], share, out)
 
-        def write(dy: DeviceBuffer, _input: DeviceBuffer, result: DeviceBuffer) -> None:
-            collect(dy, result)
-
-        return calls.make_producer(runtime, out, write)
+        return lambda dy, _input, result: collect(dy, result)
 
 
 for _spec in (specs.MAX_POOL_GRAD, specs.MAX_POOL_3D_GRAD):
 
-    @kernels.prepare(_spec)
+    @kernels.write(_spec)
     def max_pool_grad(
         dy: TensorType,
         input: TensorType,
@@ -256,28 +241,27 @@ for _spec in (specs.MAX_POOL_GRAD, specs.MAX_POOL_3D_GRAD):
         attributes: Attributes,
         backend: OpenedDevice,
         out: TensorType,
-    ) -> Call:
+    ) -> Write:
         """Give dy to the winner of each window."""
         runtime = backend.runtime
-        if not dy.size or not out.size:
-            return calls.make_constant(runtime, out)
+        if not dy.size:
+            return calls.fill_with(runtime, out.dtype)
         at = pooling_windows(input.shape, **attributes)
         walk = _walk(runtime, input, at, _read_form(attributes))
         apart = all(window.stride >= window.filter for window in at)
-        route = _give_to_winners(walk, out) if apart else _add_for_winners(walk, output, out)
-        return calls.make_producer(runtime, out, route)
+        return _give_to_winners(walk, out) if apart else _add_for_winners(walk, output, out)
 
 
-def _give_to_winners(walk: Walk, out: TensorType) -> Callable[..., None]:
+def _give_to_winners(walk: Walk, out: TensorType) -> Write:
     """Return the gradient of windows that lie apart: each writes all of its elements."""
     search, stored = Search(out.dtype), ctypes.stored(out.dtype)
 
     def write(lanes: Lanes, visit: Visit) -> str:
-        slope = lanes.load(stored, f"dy + {RESULT}")
-        share = f"(winner == ({lanes.widen(search.place)})(tap) ? given : (A)(0))"
+        dy = lanes.load(stored, f"dy + {RESULT}")
+        share = f"(winner == ({lanes.widen(search.position)})(tap) ? slope : (A)(0))"
         store = lanes.store(stored, f"y + {SOURCE}", share)
         find = search.write(lanes, visit, "tap")
-        return f"{find}\n  const A given = {slope};\n{visit(store)}"
+        return f"{find}\n  const A slope = {dy};\n{visit(store)}"
 
     arrays = [Array("dy", stored), Array("x", stored), Array("y", stored, written=True)]
     launch = strips.launch(walk, f"MaxPoolGrad {out.dtype}", arrays, write, search.element)
@@ -296,17 +280,17 @@ def _give_to_winners(walk: Walk, out: TensorType) -> Callable[..., None]:
     return give
 
 
-def _add_for_winners(walk: Walk, output: TensorType, out: TensorType) -> Callable[..., None]:
+def _add_for_winners(walk: Walk, output: TensorType, out: TensorType) -> Write:
     """Return the gradient of any windows: find the winners first, then add up by elements."""
     search, stored = Search(out.dtype), ctypes.stored(out.dtype)
     make_winners = walk.runtime.prepare_empty(TensorType(dt.int32, output.shape))
-    tap = Result("winners", "int", "winner", search.place)
+    tap = Result("winners", "int", "winner", search.position)
     find = search.launch(walk, "MaxPool winners", "tap", lambda _lanes: [tap])
 
     def share(lanes: Lanes) -> str:
-        winner = lanes.load("int", f"winners + {SOURCE}", search.place)
+        winner = lanes.load("int", f"winners + {SOURCE}", search.position)
         slope = lanes.load(stored, f"dy + {SOURCE}")
-        return f"{winner} == ({lanes.widen(search.place)})(tap) ? {slope} : (A)(0)"
+        return f"{winner} == ({lanes.widen(search.position)})(tap) ? {slope} : (A)(0)"
 
     arrays = [Array("dy", stored), Array("winners", "int")]
     back = walk._replace(back=True)
@@ -333,7 +317,7 @@ def max_pool_with_argmax(
     backend: OpenedDevice,
     out: tuple[TensorType, TensorType],
 ) -> Callable[..., Any]:
-    """Return the largest element of each window, and its place."""
+    """Return the largest element of each window, and its position."""
     runtime = backend.runtime
     makers = [runtime.prepare_empty(type_) for type_ in out]
     if not out[0].size:
@@ -343,13 +327,13 @@ def max_pool_with_argmax(
     first = "image * sources * channels" if include_batch_in_index else "0"
 
     def results(lanes: Lanes) -> list[Result]:
-        ctype = lanes.widen(search.place)
+        ctype = lanes.widen(search.position)
         lane = ", ".join(map(str, range(lanes.width)))
         pixel = f"winner * ({ctype})(channels) + ({ctype})({first} + c) + ({ctype})({lane})"
         pixel = f"(winner < 0 ? winner : {pixel})"
         return [
             Result("y", stored, "best", search.element),
-            Result("places", "int", pixel, search.place),
+            Result("positions", "int", pixel, search.position),
         ]
 
     find = search.launch(_walk(runtime, x, at), f"MaxPoolWithArgmax from {first}", "from", results)

@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from tensorplug.algorithms import box_muller
-from tensorplug.plugin import KernelTable, TensorType, specs
+from tensorplug.plugin import TensorType, specs
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl.codegen import calls, ctypes, layouts, philox, templates
+from tensorplug_opencl.codegen import calls, ctypes, layouts, philox
+from tensorplug_opencl.codegen.templates import Array
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tensorplug_opencl.codegen.calls import Call
     from tensorplug_opencl.opened import OpenedDevice
+    from tensorplug_opencl.runtime import Launch
 
-kernels = KernelTable()
+kernels = calls.Kernels()
 
 
 class _Recipe(NamedTuple):
@@ -36,42 +37,28 @@ _WORDS: Final = ("w.x", "w.y", "w.z", "w.w")
 _LONGS: Final = ("upsample(w.y, w.x)", "upsample(w.w, w.z)")  # the second word is the upper half
 
 
-def _draw(name: str, recipe: _Recipe, start: int, backend: OpenedDevice, out: TensorType) -> Call:
-    """Return the kernel of a key that draws ``out`` by ``recipe``."""
-    return _draw_with(name, recipe, (), (), start, backend, out)
-
-
-def _draw_with(
+def _draw(
     name: str,
     recipe: _Recipe,
-    arrays: Sequence[templates.Array],
-    constants: Sequence[tuple[str, int]],
     start: int,
     backend: OpenedDevice,
     out: TensorType,
-) -> Call:
-    """Return the kernel of a key and ``arrays``; ``constants`` are of the type ``index_t``."""
-    if not out.size:
-        return calls.make_empty(backend.runtime, out)
-    index = layouts.index_dtype(out.size)
+    arrays: Sequence[Array] = (),
+    **sizes: int,
+) -> Launch:
+    """Return the launch (key, arrays, out) that draws by ``recipe``, which may use ``sizes``."""
     ctype, count = ctypes.kept(out.dtype), len(recipe.values)
     values = [f"({ctype})({ctypes.narrow(out.dtype, value)})" for value in recipe.values]
     rest = "\n".join(f"  if (at + {k} < n) y[at + {k}] = v{k};" for k in range(count))
     stored = f"vstore{count}(({ctype}{count})({', '.join(f'v{k}' for k in range(count))}), i, y)"
     whole = f"  if (at + {count} <= n) {{ {stored}; return; }}\n" if count > 1 else ""
-    sizes = [("n", out.size), ("blocks", -(-out.size // count)), *constants]
-    text = templates.write_program(
+    return calls.launch_sized(
+        backend.runtime,
         f"{name} {out.dtype}",
-        [
-            templates.Array("key", "uint"),
-            *arrays,
-            templates.Array("y", ctype, written=True),
-        ],
-        [*templates.declare_indices(*(constant for constant, _ in sizes)), "const ulong start"],
+        [Array("key", "uint"), *arrays, Array("y", ctype, written=True)],
+        {"items": -(-out.size // count), "n": out.size, **sizes},
         "\n".join(
             [
-                "  const index_t i = get_global_id(0);",
-                "  if (i >= blocks) return;",
                 "  const uint4 w = philox(start + i, vload4(0, key));",
                 f"  const index_t at = i * {count};",
                 recipe.before,
@@ -79,21 +66,21 @@ def _draw_with(
                 whole + rest,
             ]
         ),
-        index=index,
+        index=layouts.index_dtype(out.size),
         declarations=philox.PHILOX + recipe.functions,
+        constants=[("ulong", "start", np.uint64(start))],
     )
-    numbers = [*(index.type(value) for _, value in sizes), np.uint64(start)]
-    launch = backend.runtime.launch(text, 2 + len(arrays), numbers, sizes[1][1])
-    return calls.make_producer(backend.runtime, out, launch)
 
 
-@kernels.prepare(specs.RANDOM_BITS)
-def random_bits(key: TensorType, *, start: int, backend: OpenedDevice, out: TensorType) -> Call:
+@kernels.write(specs.RANDOM_BITS)
+def random_bits(key: TensorType, *, start: int, backend: OpenedDevice, out: TensorType) -> Launch:
     return _draw("RandomBits", _Recipe(_WORDS), start, backend, out)
 
 
-@kernels.prepare(specs.RANDOM_UNIFORM)
-def random_uniform(key: TensorType, *, start: int, backend: OpenedDevice, out: TensorType) -> Call:
+@kernels.write(specs.RANDOM_UNIFORM)
+def random_uniform(
+    key: TensorType, *, start: int, backend: OpenedDevice, out: TensorType
+) -> Launch:
     if out.dtype is dt.float64:
         values = [f"convert_double({word} >> 11) * {2.0**-53!r}" for word in _LONGS]
     else:
@@ -102,18 +89,20 @@ def random_uniform(key: TensorType, *, start: int, backend: OpenedDevice, out: T
     return _draw("RandomUniform", _Recipe(values), start, backend, out)
 
 
-@kernels.prepare(specs.RANDOM_EXPONENTIAL)
+@kernels.write(specs.RANDOM_EXPONENTIAL)
 def random_exponential(
     key: TensorType, *, start: int, backend: OpenedDevice, out: TensorType
-) -> Call:
+) -> Launch:
     words = _LONGS if out.dtype is dt.float64 else _WORDS
     functions = philox.define_variates(box_muller.precision(out.dtype))
     recipe = _Recipe([f"minus_log({word}).x" for word in words], functions=functions)
     return _draw("RandomExponential", recipe, start, backend, out)
 
 
-@kernels.prepare(specs.RANDOM_NORMAL)
-def random_normal(key: TensorType, *, start: int, backend: OpenedDevice, out: TensorType) -> Call:
+@kernels.write(specs.RANDOM_NORMAL)
+def random_normal(
+    key: TensorType, *, start: int, backend: OpenedDevice, out: TensorType
+) -> Launch:
     words = _LONGS if out.dtype is dt.float64 else _WORDS
     pairs = [f"z{at}" for at in range(0, len(words), 2)]
     before = "\n".join(
@@ -141,22 +130,16 @@ ulong scaled(ulong lower, ulong upper, ulong span) {
 }
 
 
-@kernels.prepare(specs.RANDOM_INTEGERS)
+@kernels.write(specs.RANDOM_INTEGERS)
 def random_integers(
     key: TensorType, span: TensorType, *, start: int, backend: OpenedDevice, out: TensorType
-) -> Call:
+) -> Launch:
     ctype = ctypes.stored(out.dtype)
     halves = [_LONGS] if out.dtype is dt.uint64 else [_WORDS[:2], _WORDS[2:]]
     values = [
         f"scaled({lower}, {upper}, span[min(at + {k}, n - 1) * step])"
         for k, (lower, upper) in enumerate(halves)
     ]
-    return _draw_with(
-        "RandomIntegers",
-        _Recipe(values, functions=_SCALED[out.dtype]),
-        [templates.Array("span", ctype)],
-        [("step", int(span.rank > 0))],  # one span for all elements, or one for each
-        start,
-        backend,
-        out,
-    )
+    recipe, spans = _Recipe(values, functions=_SCALED[out.dtype]), [Array("span", ctype)]
+    step = int(span.rank > 0)  # one span for all elements, or one for each
+    return _draw("RandomIntegers", recipe, start, backend, out, spans, step=step)

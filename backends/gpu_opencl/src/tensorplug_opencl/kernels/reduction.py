@@ -84,14 +84,18 @@ def mean(x: TensorType, *, axis: tuple[int, ...], backend: OpenedDevice, out: Te
 @kernels.prepare(specs.ARG_MAX)
 def arg_max(x: TensorType, *, axis: int, backend: OpenedDevice, out: TensorType) -> Call:
     """Return the index of the first largest element."""
-    if not out.size:
-        return calls.make_empty(backend.runtime, out)
-    return ranking.arg_max(backend.runtime, rows.make_walk(x.shape, (axis,)), x.dtype, out)
+    return _rank(ranking.arg_max, x, axis, backend, out)
 
 
 @kernels.prepare(specs.ARG_MIN)
 def arg_min(x: TensorType, *, axis: int, backend: OpenedDevice, out: TensorType) -> Call:
     """Return the index of the first smallest element."""
+    return _rank(ranking.arg_min, x, axis, backend, out)
+
+
+def _rank(
+    find: Callable[..., Call], x: TensorType, axis: int, backend: OpenedDevice, out: TensorType
+) -> Call:
     if not out.size:
         return calls.make_empty(backend.runtime, out)
-    return ranking.arg_min(backend.runtime, rows.make_walk(x.shape, (axis,)), x.dtype, out)
+    return find(backend.runtime, rows.make_walk(x.shape, (axis,)), x.dtype, out)

@@ -6,26 +6,24 @@ not depend on the order in which work-items run. Then each row is copied once.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensorplug.plugin import KernelTable, Shape, TensorType, specs
+from tensorplug.plugin import Shape, TensorType, specs
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl.codegen import calls, ctypes, layouts, templates
-from tensorplug_opencl.kernels import indexing
+from tensorplug_opencl.codegen import calls, ctypes, layouts
+from tensorplug_opencl.codegen.templates import Array
 from tensorplug_opencl.kernels.scattering import Targets, check_number
 from tensorplug_opencl.movement import moving
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tensorplug_opencl.codegen.calls import Call
+    from tensorplug_opencl.codegen.calls import Call, Write
     from tensorplug_opencl.memory.buffers import DeviceBuffer
     from tensorplug_opencl.opened import OpenedDevice
     from tensorplug_opencl.runtime import Launch, Runtime
 
-kernels = KernelTable()
+kernels = calls.Kernels()
 
 
 @kernels.prepare(specs.TENSOR_SCATTER_UPDATE)
@@ -42,17 +40,10 @@ def tensor_scatter_update(
         return lambda tensor, _indices, _updates: tensor
     runtime, targets = backend.runtime, Targets.of(indices, updates, tensor.shape)
     steps = (targets.inner, targets.inner)
-    replace = _make_replacer(runtime, targets, steps, out)
-
-    def write(
-        tensor: DeviceBuffer, indices: DeviceBuffer, updates: DeviceBuffer, result: DeviceBuffer
-    ) -> None:
-        replace(tensor, indices, updates, result)
-
-    return calls.make_producer(runtime, out, write)
+    return calls.make_producer(runtime, out, _make_replacer(runtime, targets, steps, out))
 
 
-@kernels.prepare(specs.SPARSE_TO_DENSE)
+@kernels.write(specs.SPARSE_TO_DENSE)
 def sparse_to_dense(
     sparse_indices: TensorType,
     sparse_values: TensorType,
@@ -61,11 +52,9 @@ def sparse_to_dense(
     output_shape: Shape,
     backend: OpenedDevice,
     out: TensorType,
-) -> Call:
+) -> Write:
     """Find the last value of each element, then take it or the default."""
     runtime = backend.runtime
-    if not out.size:
-        return calls.make_empty(runtime, out)
     count = check_number(sparse_indices.shape[0] if sparse_indices.rank else 1)
     targets = Targets(sparse_indices, output_shape, count, 1)
     replace = _make_replacer(runtime, targets, (0, min(sparse_values.rank, 1)), out)
@@ -79,12 +68,12 @@ def sparse_to_dense(
     ) -> None:
         replace(zero if default is None else default, indices, values, result)
 
-    return calls.make_producer(runtime, out, write)
+    return write
 
 
 def _make_replacer(
     runtime: Runtime, targets: Targets, steps: tuple[int, int], out: TensorType
-) -> Callable[[DeviceBuffer, DeviceBuffer, DeviceBuffer, DeviceBuffer], None]:
+) -> Write:
     """Return a callable that writes (old, indices, updates, result).
 
     ``steps``: the distances between rows of the old elements, and between updates.
@@ -108,20 +97,17 @@ def _make_replacer(
 
 def _launch_find_last(runtime: Runtime, targets: Targets) -> Launch:
     """Return the launch giving the number of the last update of each row."""
-    index = layouts.index_dtype(targets.indices.size, targets.rows)
-    text = templates.write_program(
+    return calls.launch_sized(
+        runtime,
         f"find the last by {targets.indices.dtype}",
-        [targets.array, templates.Array("last", "int", written=True)],
-        [*templates.declare_indices("items"), "const Lengths lengths"],
-        f"""  const index_t i = get_global_id(0);
-  if (i >= items) return;
-  const long row = {targets.row("i")};
+        [targets.array, Array("last", "int", written=True)],
+        {"items": targets.number},
+        f"""  const long row = {targets.row("i")};
   if (row >= 0) atomic_max(last + (index_t)row, (int)i);""",
-        index=index,
+        index=layouts.index_dtype(targets.indices.size, targets.rows),
         declarations=targets.function,
+        constants=[targets.lengths],
     )
-    constants = [index.type(targets.number), indexing.pack_lengths(targets.named)]
-    return runtime.launch(text, 2, constants, targets.number)
 
 
 def _launch_choose(
@@ -131,29 +117,25 @@ def _launch_choose(
     pieces = moving.cut_pieces(runtime, targets.inner)
     items = targets.rows * pieces.number
     reach = targets.number * targets.inner
-    index, ctype = layouts.index_dtype(out.size, reach, items), ctypes.moved(out.dtype)
-    text = templates.write_program(
+    ctype = ctypes.moved(out.dtype)
+    return calls.launch_sized(
+        runtime,
         f"choose rows of {ctype}",
         [
-            templates.Array("x", ctype),
-            templates.Array("last", "int"),
-            templates.Array("updates", ctype),
-            templates.Array("y", ctype, written=True),
+            Array("x", ctype),
+            Array("last", "int"),
+            Array("updates", ctype),
+            Array("y", ctype, written=True),
         ],
-        templates.declare_indices(
-            *("items", "inner", "pieces", "first", "span", "step", "x_by", "update_by")
-        ),
-        f"""  const index_t i = get_global_id(0);
-  if (i >= items) return;
-  {pieces.place}
+        {"items": items, "inner": targets.inner, **pieces.sizes}
+        | {"x_by": steps[0], "update_by": steps[1]},
+        f"""  {pieces.declare}
   const int update = last[row];
   global const {ctype} *restrict from =
     update < 0 ? x + row * x_by : updates + (index_t)update * update_by;
   global {ctype} *restrict to = y + row * inner;
   const index_t begin = piece * first, end = min(inner, begin + span);
   for (index_t k = begin; k < end; k += {"1" if runtime.is_cpu else "step"}) to[k] = from[k];""",
-        index=index,
+        index=layouts.index_dtype(out.size, reach, items),
+        heavy=pieces.heavy,
     )
-    numbers: tuple[Any, ...] = (items, targets.inner, *pieces, *steps)
-    constants = [*map(index.type, numbers)]
-    return runtime.launch(text, 4, constants, items, heavy=pieces.heavy)

@@ -7,22 +7,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tensorplug.algorithms import bilinear_taps, nearest_pixels
-from tensorplug.plugin import DType, KernelTable, TensorType, specs
+from tensorplug.plugin import DType, TensorType, specs
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl.codegen import calls, ctypes, folds, layouts, templates
+from tensorplug_opencl.codegen import calls, ctypes, folds, layouts
+from tensorplug_opencl.codegen.templates import Array
+from tensorplug_opencl.kernels.images import list_sizes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from tensorplug_opencl.codegen.calls import Call
+    from tensorplug_opencl.codegen.calls import Write
     from tensorplug_opencl.opened import OpenedDevice
     from tensorplug_opencl.runtime import Runtime
 
     Whole = NDArray[np.int32]
 
-kernels = KernelTable()
+kernels = calls.Kernels()
 
 
 class Table(NamedTuple):
@@ -41,43 +43,31 @@ def _read_by_tables(
     out: TensorType,
     body: str,
     declarations: str = "",
-) -> Call:
-    """Return a callable that writes each element of the image ``out`` from the image ``x``.
+) -> Write:
+    """Return what writes each element of the image ``out`` from the image ``x``.
 
     Both have the same channels. In ``body`` x starts at the element's image and channel, and y at
     the element.
     """
-    index = layouts.index_dtype(x.size, out.size)
     arrays = [
-        templates.Array("x", ctype),
-        *(
-            templates.Array(table.name, ctypes.stored(dt.of(table.values.dtype)))
-            for table in tables
-        ),
-        templates.Array("y", ctype, written=True),
+        Array("x", ctype),
+        *(Array(table.name, ctypes.stored(dt.of(table.values.dtype))) for table in tables),
+        Array("y", ctype, written=True),
     ]
-    sizes = {
-        "items": out.size,
-        "channels": out.shape[3],
-        "width": out.shape[2],
-        "height": out.shape[1],
-        "x_width": x.shape[2],
-        "x_height": x.shape[1],
-    }
     launch = calls.launch_sized(
         runtime,
         title,
         arrays,
-        sizes,
+        list_sizes(x, out),
         f"""  const index_t column = i / channels % width, row = i / channels / width % height;
   x += i / channels / width / height * x_height * x_width * channels + i % channels;
   y += i;
 {body}""",
-        index=index,
+        index=layouts.index_dtype(x.size, out.size),
         declarations=declarations,
     )
     held = [runtime.upload_table(table.values) for table in tables]
-    return calls.make_producer(runtime, out, lambda x, y: launch(x, *held, y))
+    return lambda x, y: launch(x, *held, y)
 
 
 def _select_grid(attributes: dict[str, Any]) -> dict[str, bool]:
@@ -89,13 +79,11 @@ def _choose_weight_dtype(dtype: DType) -> np.dtype[Any]:
     return np.dtype(np.float64 if dtype is dt.float64 else np.float32)
 
 
-@kernels.prepare(specs.RESIZE_BILINEAR)
+@kernels.write(specs.RESIZE_BILINEAR)
 def resize_bilinear(
     images: TensorType, *, attributes: dict[str, Any], backend: OpenedDevice, out: TensorType
-) -> Call:
+) -> Write:
     """Blend the two pixels on either side, in both rows."""
-    if not out.size:
-        return calls.make_empty(backend.runtime, out)
     taps = [
         bilinear_taps(images.shape[at], out.shape[at], **_select_grid(attributes)) for at in (1, 2)
     ]
@@ -128,7 +116,7 @@ A between_columns(A start, A end, A part) {{ return {across}; }}
     return _read_by_tables(backend.runtime, title, stored, tables, images, out, body, declarations)
 
 
-@kernels.prepare(specs.RESIZE_BILINEAR_GRAD)
+@kernels.write(specs.RESIZE_BILINEAR_GRAD)
 def resize_bilinear_grad(
     images: TensorType,
     dy: TensorType,
@@ -136,7 +124,7 @@ def resize_bilinear_grad(
     attributes: dict[str, Any],
     backend: OpenedDevice,
     out: TensorType,
-) -> Call:
+) -> Write:
     """Add up, for each pixel, its shares of the new pixels that use it."""
     sides = []
     for axis in (1, 2):
@@ -150,7 +138,7 @@ def resize_bilinear_grad(
     return _collect(backend.runtime, sides, dy, out)
 
 
-@kernels.prepare(specs.RESIZE_NEAREST_NEIGHBOR_GRAD)
+@kernels.write(specs.RESIZE_NEAREST_NEIGHBOR_GRAD)
 def resize_nearest_neighbor_grad(
     images: TensorType,
     dy: TensorType,
@@ -158,7 +146,7 @@ def resize_nearest_neighbor_grad(
     attributes: dict[str, Any],
     backend: OpenedDevice,
     out: TensorType,
-) -> Call:
+) -> Write:
     """Add up, for each pixel, the new pixels that show it."""
     sides = []
     for axis in (1, 2):
@@ -186,9 +174,9 @@ class _Shares(NamedTuple):
         return cls(starts, new[order], share[order])
 
 
-def _collect(runtime: Runtime, sides: list[_Shares], dy: TensorType, out: TensorType) -> Call:
-    if not dy.size or not out.size:
-        return calls.make_constant(runtime, out)
+def _collect(runtime: Runtime, sides: list[_Shares], dy: TensorType, out: TensorType) -> Write:
+    if not dy.size:
+        return calls.fill_with(runtime, out.dtype)
     rows, columns = sides
     tables = [
         Table("starts", np.concatenate([rows.starts, columns.starts + rows.starts[-1]])),
@@ -211,4 +199,4 @@ def _collect(runtime: Runtime, sides: list[_Shares], dy: TensorType, out: Tensor
     title = f"Resize's gradient {out.dtype}"
     declarations = f"typedef {fold.element} A;"
     collect = _read_by_tables(runtime, title, stored, tables, dy, out, body, declarations)
-    return lambda _images, dy: collect(dy)
+    return lambda _images, dy, result: collect(dy, result)

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from tensorplug.plugin import KernelTable, TensorType, specs
-from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl.codegen import calls, ctypes, folds, layouts, templates
+from tensorplug.plugin import TensorType, specs
+from tensorplug_opencl.codegen import calls, ctypes, folds, layouts
 from tensorplug_opencl.codegen.templates import Array
 
 if TYPE_CHECKING:
-    from tensorplug_opencl.codegen.calls import Call
+    from tensorplug_opencl.codegen.calls import Write
     from tensorplug_opencl.memory.buffers import DeviceBuffer
     from tensorplug_opencl.opened import OpenedDevice
     from tensorplug_opencl.runtime import Launch
 
-kernels = KernelTable()
+kernels = calls.Kernels()
 
 # Of each channel: the sum of `term` over the existing channels j within the radius.
-_WINDOW: Final = """  const index_t i = get_global_id(0);
-  if (i >= items) return;
-  const index_t own = i % channels, row = i - own;
+_WINDOW: Final = """  const index_t own = i % channels, row = i - own;
   const index_t low = own > radius ? own - radius : 0, high = min(channels, own + radius + 1);
   {state}
   for (index_t j = row + low; j < row + high; j++) {{ const A v = {term}; {step} }}
@@ -40,75 +37,52 @@ def _launch(
     attributes: dict[str, Any],
 ) -> Launch:
     """Return the launch over all elements of arrays like ``x``, the last of which it writes."""
-    dtype = x.dtype
+    dtype, channels = x.dtype, x.shape[-1]
     fold = folds.sum_fold(dtype)
-    radius = min(attributes["depth_radius"], x.shape[-1] - 1)
-    names = ("bias", "alpha", "beta")
-    index = layouts.index_dtype(x.size + radius)
-    text = templates.write_program(
+    host = ctypes.host(fold.element)
+    radius = min(attributes["depth_radius"], channels - 1)
+    return calls.launch_sized(
+        backend.runtime,
         f"{title} {dtype}",
         arrays,
-        [
-            *templates.declare_indices("items", "channels", "radius"),
-            *(f"const {fold.element} {name}" for name in names),
-        ],
+        {"items": x.size, "channels": channels, "radius": radius},
         _WINDOW.format(
             state=fold.state, step=fold.step, result=fold.result, term=term, value=value
         ),
-        index=index,
+        index=layouts.index_dtype(x.size + radius),
         declarations=f"typedef {fold.element} A;",
+        constants=[
+            (fold.element, name, calls.make_element(value, dtype.compute).astype(host)[()])
+            for name, value in attributes.items()
+            if name != "depth_radius"
+        ],
     )
-    host = ctypes.host(fold.element)
-    values = [
-        calls.make_element(attributes[name], dtype.compute).astype(host)[()] for name in names
-    ]
-    constants = [*map(index.type, (x.size, x.shape[-1], radius)), *values]
-    return backend.runtime.launch(text, len(arrays), constants, x.size)
 
 
-@kernels.prepare(specs.LRN)
+@kernels.write(specs.LRN)
 def lrn(
-    x: TensorType,
-    *,
-    depth_radius: int,
-    bias: dt.Scalar,
-    alpha: dt.Scalar,
-    beta: dt.Scalar,
-    backend: OpenedDevice,
-    out: TensorType,
-) -> Call:
+    x: TensorType, *, attributes: dict[str, Any], backend: OpenedDevice, out: TensorType
+) -> Launch:
     """Add the squares of neighbours, raise to a power, multiply."""
-    if not out.size:
-        return calls.make_empty(backend.runtime, out)
-    attributes = {"depth_radius": depth_radius, "bias": bias, "alpha": alpha, "beta": beta}
     stored = ctypes.stored(x.dtype)
     arrays = (Array("x", stored), Array("y", stored, written=True))
     value = f"({stored})((A)x[i] * pow({_NORM}, -beta))"
-    launch = _launch(backend, "LRN", x, arrays, "(A)x[j] * (A)x[j]", value, attributes)
-    return calls.make_producer(backend.runtime, out, launch)
+    return _launch(backend, "LRN", x, arrays, "(A)x[j] * (A)x[j]", value, attributes)
 
 
-@kernels.prepare(specs.LRN_GRAD)
+@kernels.write(specs.LRN_GRAD)
 def lrn_grad(
     x: TensorType,
     y: TensorType,
     dy: TensorType,
     *,
-    depth_radius: int,
-    bias: dt.Scalar,
-    alpha: dt.Scalar,
-    beta: dt.Scalar,
+    attributes: dict[str, Any],
     backend: OpenedDevice,
     out: TensorType,
-) -> Call:
+) -> Write:
     """Scale dy, and subtract each channel's effect on the norms of its neighbours."""
-    runtime = backend.runtime
-    if not out.size:
-        return calls.make_empty(runtime, out)
-    attributes = {"depth_radius": depth_radius, "bias": bias, "alpha": alpha, "beta": beta}
     stored, element = ctypes.stored(x.dtype), ctypes.computed(x.dtype)
-    kept = x.dtype.compute
-    make_norms = runtime.prepare_empty(TensorType(kept, x.shape))
+    make_norms = backend.runtime.prepare_empty(TensorType(x.dtype.compute, x.shape))
     arrays = (Array("x", stored), Array("y", element, written=True))
     norms_of = _launch(backend, "LRN norms", x, arrays, "(A)x[j] * (A)x[j]", _NORM, attributes)
     term = "(A)z[j] * (A)dy[j] / norm[j]"
@@ -122,4 +96,4 @@ def lrn_grad(
         norms_of(x, norms)
         combine(x, y, dy, norms, result)
 
-    return calls.make_producer(runtime, out, write)
+    return write

@@ -1,4 +1,4 @@
-"""Maxima and minima by place: atomic maxima of keys.
+"""Maxima and minima by index: atomic maxima of keys.
 
 A key is an unsigned integer. Keys are ordered as the numbers are, or in reverse for a minimum. The
 key of NaN is the largest; 0 is neutral. So the result does not depend on the order in which
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from tensorplug.plugin import DType, KernelRefusedError, KernelTable, TensorType, specs
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl.codegen import calls, ctypes, layouts, templates
-from tensorplug_opencl.kernels import indexing
+from tensorplug_opencl.codegen import calls, ctypes, layouts
+from tensorplug_opencl.codegen.templates import Array
 from tensorplug_opencl.kernels.scattering import Targets
 
 if TYPE_CHECKING:
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 kernels = KernelTable()
 
 _RAISE: Final = {
-    "uint": "atomic_max(place, key);",
+    "uint": "atomic_max(target, key);",
     "ulong": """ulong old = 0, known;  // the first exchange reads it
     do {
       known = old;
       if (known >= key) break;
-      old = atom_cmpxchg(place, known, key);
+      old = atom_cmpxchg(target, known, key);
     } while (old != known);""",
 }
 _ATOMICS64: Final = "#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable"
@@ -47,7 +47,7 @@ def tensor_scatter_reduce(
     backend: OpenedDevice,
     out: TensorType,
 ) -> Call:
-    """Raise the key of each place, then read the numbers back."""
+    """Raise the key of each element, then read the numbers back."""
     if reduction not in ("max", "min"):
         raise KernelRefusedError(f"it finds maxima and minima; {reduction!r} is decomposed")
     if not updates.size:
@@ -111,34 +111,20 @@ V value_of(K k) {{ return (V)({turn}k); }}"""
 def _launch_raise(
     runtime: Runtime, targets: Targets, updates: TensorType, key: DType, functions: str
 ) -> Launch:
-    """Return the launch that raises the keys of all places, and marks their rows."""
+    """Return the launch that raises the keys of all elements, and marks their rows."""
     reach = targets.rows * targets.inner
-    index = layouts.index_dtype(updates.size, reach, targets.indices.size)
-    text = templates.write_program(
+    return targets.launch_by_element(
+        runtime,
         f"raise {updates.dtype} by {targets.indices.dtype}",
-        [
-            targets.array,
-            templates.Array("updates", ctypes.stored(updates.dtype)),
-            templates.Array("keys", ctypes.stored(key), written=True),
-            templates.Array("touched", "uchar", written=True),
-        ],
-        [*templates.declare_indices("items", "inner"), "const Lengths lengths"],
-        f"""  const index_t i = get_global_id(0);
-  if (i >= items) return;
-  const index_t update = {"i" if targets.inner == 1 else "i / inner"};
-  const long row = {targets.row("update")};
-  if (row >= 0) {{
-    volatile global K *place = keys + ((index_t)row * inner + i - update * inner);
+        updates,
+        [Array("keys", ctypes.stored(key), written=True), Array("touched", "uchar", written=True)],
+        f"""    volatile global K *target = keys + element;
     const K key = key_of((V)updates[i]);
     {_RAISE[ctypes.stored(key)]}
-    touched[row] = 1;
-  }}""",
-        index=index,
-        declarations=f"{functions}\n{targets.function}",
+    touched[row] = 1;""",
+        index=layouts.index_dtype(updates.size, reach, targets.indices.size),
+        declarations=functions,
     )
-    numbers = map(index.type, (updates.size, targets.inner))
-    constants = [*numbers, indexing.pack_lengths(targets.named)]
-    return runtime.launch(text, 4, constants, updates.size)
 
 
 def _launch_read(
@@ -152,10 +138,10 @@ def _launch_read(
         runtime,
         f"read keys of {out.dtype}",
         [
-            templates.Array("x", stored),
-            templates.Array("keys", "ulong" if out.dtype.itemsize == 8 else "uint"),
-            templates.Array("touched", "uchar"),
-            templates.Array("y", stored, written=True),
+            Array("x", stored),
+            Array("keys", "ulong" if out.dtype.itemsize == 8 else "uint"),
+            Array("touched", "uchar"),
+            Array("y", stored, written=True),
         ],
         {"items": out.size, "inner": targets.inner},
         f"  K key = keys[i];\n{join}  y[i] = touched[i / inner] ? ({stored})value_of(key) : x[i];",

@@ -15,7 +15,6 @@ from tensorplug.algorithms import scatter_depth
 from tensorplug.plugin import (
     DType,
     KernelRefusedError,
-    KernelTable,
     SettingsError,
     Shape,
     TensorType,
@@ -23,18 +22,21 @@ from tensorplug.plugin import (
     specs,
 )
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl.codegen import calls, ctypes, folds, layouts, templates
+from tensorplug_opencl.codegen import calls, ctypes, folds, layouts
+from tensorplug_opencl.codegen.templates import Array
 from tensorplug_opencl.kernels import indexing
 from tensorplug_opencl.ordering import merging
 
 if TYPE_CHECKING:
-    from tensorplug_opencl.codegen.calls import Call
+    from collections.abc import Sequence
+
+    from tensorplug_opencl.codegen.calls import Constant, Write
+    from tensorplug_opencl.codegen.templates import Index
     from tensorplug_opencl.memory.buffers import DeviceBuffer
     from tensorplug_opencl.opened import OpenedDevice
     from tensorplug_opencl.runtime import Launch, Runtime
 
-
-kernels = KernelTable()
+kernels = calls.Kernels()
 
 SETTING: Final = "TENSORPLUG_OPENCL_DETERMINISTIC"
 MOST_UPDATES: Final = 2**31 - 1  # they are numbered by ints
@@ -66,16 +68,53 @@ class Targets(NamedTuple):
     @property
     def function(self) -> str:
         """The C function that finds an update's row."""
-        return indexing.define_place_of(self.indices.dtype, len(self.named), clamped=False)
+        return indexing.define_position_of(self.indices.dtype, len(self.named), clamped=False)
 
     @property
-    def array(self) -> templates.Array:
+    def lengths(self) -> Constant:
+        """The constant that the function takes."""
+        return indexing.pack_lengths(self.named)
+
+    @property
+    def array(self) -> Array:
         """The parameter that holds the indices."""
-        return templates.Array("indices", ctypes.stored(self.indices.dtype))
+        return Array("indices", ctypes.stored(self.indices.dtype))
 
     def row(self, which: str) -> str:
         """Return the C expression for the row of an update, -1 for out of range."""
-        return f"place_of(indices + {which} * {len(self.named)}, lengths)"
+        return f"position_of(indices + {which} * {len(self.named)}, lengths)"
+
+    def launch_by_element(
+        self,
+        runtime: Runtime,
+        title: str,
+        updates: TensorType,
+        arrays: Sequence[Array],
+        statements: str,
+        *,
+        index: Index,
+        declarations: str,
+    ) -> Launch:
+        """Return the launch (indices, updates, arrays) of a work-item for each element i.
+
+        ``statements`` have the ``row`` that it goes to, in range, and the number of that
+        ``element``.
+        """
+        return calls.launch_sized(
+            runtime,
+            title,
+            [self.array, Array("updates", ctypes.stored(updates.dtype)), *arrays],
+            {"items": updates.size, "inner": self.inner},
+            f"""  const index_t update = {"i" if self.inner == 1 else "i / inner"};
+  const long row = {self.row("update")};
+  if (row >= 0) {{
+    const index_t element = (index_t)row * inner + i - update * inner;
+{statements}
+  }}""",
+            index=index,
+            declarations=f"{declarations}\n{self.function}",
+            constants=[self.lengths],
+        )
 
 
 def check_number(count: int) -> int:
@@ -90,7 +129,7 @@ def check_number(count: int) -> int:
     return count
 
 
-@kernels.prepare(specs.SCATTER_ND)
+@kernels.write(specs.SCATTER_ND)
 def scatter_nd(
     indices: TensorType,
     updates: TensorType,
@@ -98,13 +137,13 @@ def scatter_nd(
     shape: Shape,
     backend: OpenedDevice,
     out: TensorType,
-) -> Call:
-    """Add updates at their places. Negative indices count from the end.
+) -> Write:
+    """Add updates at their indices. Negative ones count from the end.
 
     Updates out of range are dropped.
     """
     if not updates.size:
-        return calls.make_constant(backend.runtime, out)
+        return calls.fill_with(backend.runtime, out.dtype)
     targets = Targets.of(indices, updates, shape)
     kept = None if is_deterministic() else _choose_accumulator(backend, out.dtype)
     if kept is None:
@@ -142,10 +181,10 @@ def _choose_accumulator(backend: OpenedDevice, dtype: DType) -> DType | None:
 
 
 _ATOMICS: Final = {
-    dt.uint32: ("", "atomic_add(place, v);"),
+    dt.uint32: ("", "atomic_add(target, v);"),
     dt.uint64: (
         "#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable",
-        "atom_add(place, v);",
+        "atom_add(target, v);",
     ),
     # There is no atomic addition of doubles: a sum replaces its old value if that is still there.
     dt.float64: (
@@ -153,7 +192,7 @@ _ATOMICS: Final = {
         """ulong old = 0, known;  // the first exchange reads it
     do {
       known = old;
-      old = atom_cmpxchg((volatile global ulong *)place, known, as_ulong(as_double(known) + v));
+      old = atom_cmpxchg((volatile global ulong *)target, known, as_ulong(as_double(known) + v));
     } while (old != known);""",
     ),
 }
@@ -161,7 +200,7 @@ _ATOMICS: Final = {
 
 def _add_by_atomics(
     runtime: Runtime, targets: Targets, updates: TensorType, out: TensorType, kept: DType
-) -> Call:
+) -> Write:
     zero = calls.make_element(0, kept)
     add = _launch_atomic_add(runtime, targets, updates, out, kept)
     if kept.itemsize == out.dtype.itemsize:
@@ -170,7 +209,7 @@ def _add_by_atomics(
             runtime.fill(result, zero)
             add(indices, updates, result)
 
-        return calls.make_producer(runtime, out, write)
+        return write
 
     make_sums = runtime.prepare_empty(TensorType(kept, out.shape))
     narrow = _launch_narrow(runtime, kept, out)
@@ -181,58 +220,42 @@ def _add_by_atomics(
         add(indices, updates, sums)
         narrow(sums, result)
 
-    return calls.make_producer(runtime, out, write_narrow)
+    return write_narrow
 
 
 def _launch_atomic_add(
     runtime: Runtime, targets: Targets, updates: TensorType, out: TensorType, kept: DType
 ) -> Launch:
-    index = layouts.index_dtype(updates.size, out.size, targets.indices.size)
     pragma, add = _ATOMICS[kept]
     ctype = ctypes.stored(kept)
-    text = templates.write_program(
+    return targets.launch_by_element(
+        runtime,
         f"add {updates.dtype} by {targets.indices.dtype}",
-        [
-            targets.array,
-            templates.Array("updates", ctypes.stored(updates.dtype)),
-            templates.Array("y", ctype, written=True),
-        ],
-        [*templates.declare_indices("items", "inner"), "const Lengths lengths"],
-        f"""  const index_t i = get_global_id(0);
-  if (i >= items) return;
-  const index_t update = {"i" if targets.inner == 1 else "i / inner"};
-  const long row = {targets.row("update")};
-  if (row >= 0) {{
-    volatile global {ctype} *place = y + ((index_t)row * inner + i - update * inner);
+        updates,
+        [Array("y", ctype, written=True)],
+        f"""    volatile global {ctype} *target = y + element;
     const {ctype} v = ({ctype})updates[i];
-    {add}
-  }}""",
-        index=index,
-        declarations=f"{pragma}\n{targets.function}",
+    {add}""",
+        index=layouts.index_dtype(updates.size, out.size, targets.indices.size),
+        declarations=pragma,
     )
-    numbers = map(index.type, (updates.size, targets.inner))
-    constants = [*numbers, indexing.pack_lengths(targets.named)]
-    return runtime.launch(text, 3, constants, updates.size)
 
 
 def _launch_narrow(runtime: Runtime, kept: DType, out: TensorType) -> Launch:
-    index, stored = layouts.index_dtype(out.size), ctypes.stored(out.dtype)
-    text = templates.write_program(
+    stored = ctypes.stored(out.dtype)
+    return calls.launch_sized(
+        runtime,
         f"narrow {kept} to {out.dtype}",
-        [
-            templates.Array("x", ctypes.stored(kept)),
-            templates.Array("y", stored, written=True),
-        ],
-        templates.declare_indices("items"),
-        f"  const index_t i = get_global_id(0);\n  if (i < items) y[i] = ({stored})x[i];",
-        index=index,
+        [Array("x", ctypes.stored(kept)), Array("y", stored, written=True)],
+        {"items": out.size},
+        f"  y[i] = ({stored})x[i];",
+        index=layouts.index_dtype(out.size),
     )
-    return runtime.launch(text, 2, [index.type(out.size)], out.size)
 
 
 def _add_in_order(
     backend: OpenedDevice, targets: Targets, updates: TensorType, out: TensorType
-) -> Call:
+) -> Write:
     """Sort the updates' rows, and add up each run of equal ones in one work-item."""
     runtime, count = backend.runtime, targets.number
     zero = calls.make_element(0, out.dtype)
@@ -247,43 +270,38 @@ def _add_in_order(
         find(indices, rows)
         add(updates, rows, sort(rows), result)
 
-    return calls.make_producer(runtime, out, write)
+    return write
 
 
 def _launch_find_rows(runtime: Runtime, targets: Targets) -> Launch:
     """Return the launch giving each update's row of the output; -1 for out of range."""
-    index = layouts.index_dtype(targets.indices.size, targets.number)
-    text = templates.write_program(
+    return calls.launch_sized(
+        runtime,
         f"find rows by {targets.indices.dtype}",
-        [targets.array, templates.Array("rows", "long", written=True)],
-        [*templates.declare_indices("items"), "const Lengths lengths"],
-        f"""  const index_t i = get_global_id(0);
-  if (i < items) rows[i] = {targets.row("i")};""",
-        index=index,
+        [targets.array, Array("rows", "long", written=True)],
+        {"items": targets.number},
+        f"  rows[i] = {targets.row('i')};",
+        index=layouts.index_dtype(targets.indices.size, targets.number),
         declarations=targets.function,
+        constants=[targets.lengths],
     )
-    constants = [index.type(targets.number), indexing.pack_lengths(targets.named)]
-    return runtime.launch(text, 2, constants, targets.number)
 
 
 def _launch_add_runs(runtime: Runtime, updates: TensorType, count: int, out: TensorType) -> Launch:
     """Return the launch that adds up each run of equal rows in sorted order."""
     inner = updates.size // count
-    index = layouts.index_dtype(updates.size, out.size)
-    fold = folds.sum_fold(out.dtype)
-    stored = ctypes.stored(out.dtype)
-    text = templates.write_program(
+    fold, stored = folds.sum_fold(out.dtype), ctypes.stored(out.dtype)
+    return calls.launch_sized(
+        runtime,
         f"add runs of {out.dtype}",
         [
-            templates.Array("updates", stored),
-            templates.Array("rows", "long"),
-            templates.Array("order", "int"),
-            templates.Array("y", stored, written=True),
+            Array("updates", stored),
+            Array("rows", "long"),
+            Array("order", "int"),
+            Array("y", stored, written=True),
         ],
-        templates.declare_indices("items", "count", "inner"),
-        f"""  const index_t i = get_global_id(0);
-  if (i >= items) return;
-  const index_t first = i / inner, element = i % inner;
+        {"items": updates.size, "count": count, "inner": inner},
+        f"""  const index_t first = i / inner, element = i % inner;
   const long row = rows[order[first]];
   if (row < 0 || (first > 0 && rows[order[first - 1]] == row)) return;
   {fold.state}
@@ -292,8 +310,6 @@ def _launch_add_runs(runtime: Runtime, updates: TensorType, count: int, out: Ten
     {fold.step}
   }}
   y[(index_t)row * inner + element] = ({stored})({fold.result});""",
-        index=index,
+        index=layouts.index_dtype(updates.size, out.size),
         declarations=f"typedef {fold.element} A;",
     )
-    constants = map(index.type, (updates.size, count, inner))
-    return runtime.launch(text, 4, [*constants], updates.size)

@@ -31,9 +31,7 @@ def unpack(
     own = row_major(value.shape)
     strides, flat = own[:axis] + own[axis + 1 :], (value.size,)
     starts = [number * own[axis] for number in range(len(out))]
-    read = moving.make_reader(
-        backend.runtime, value.dtype, out[0].shape, strides, value.size, out[0]
-    )
+    read = moving.make_reader(backend.runtime, value, out[0].shape, strides, out[0])
     return lambda value: [read(value.view(flat, start)) for start in starts]
 
 
@@ -51,7 +49,7 @@ def strided_slice(
     """Share the memory if the selection is contiguous."""
     taken = selection(x.shape, attributes)
     start, strides = _find_walk(x.shape, taken)
-    return moving.make_reader(backend.runtime, x.dtype, taken.counts, strides, x.size, out, start)
+    return moving.make_reader(backend.runtime, x, taken.counts, strides, out, start)
 
 
 @kernels.prepare(specs.STRIDED_SLICE_GRAD)
@@ -69,17 +67,9 @@ def strided_slice_grad(
     if not dy.size:
         return calls.make_constant(runtime, out)
     start, strides = _find_walk(shape, taken)
-    zero, own = calls.make_element(0, out.dtype), row_major(taken.counts)
-    starts = (0, start)
-    insert = moving.make_mover(
-        runtime, dy.dtype, taken.counts, own, strides, out.size, starts=starts
-    )
-
-    def write(dy: DeviceBuffer, result: DeviceBuffer) -> None:
-        runtime.fill(result, zero)
-        insert(dy, result)
-
-    return calls.make_producer(runtime, out, write)
+    selected = TensorType(dy.dtype, taken.counts)
+    insert = moving.make_inserter(runtime, selected, strides, start, out)
+    return calls.make_producer(runtime, out, insert)
 
 
 @kernels.prepare(specs.STRIDED_SLICE_UPDATE)

@@ -106,9 +106,9 @@ def _along(
     moved = tuple(x.shape[other] for other in last)
     rows = TensorType(x.dtype, (x.size // length, length))
     by = layouts.permuted_strides(x.shape, last)
-    arrange = moving.make_reader(runtime, x.dtype, moved, by, x.size, rows)
+    arrange = moving.make_reader(runtime, x, moved, by, rows)
     by = layouts.permuted_strides(moved, back)
-    put_back = moving.make_reader(runtime, out.dtype, x.shape, by, x.size, out)
+    put_back = moving.make_reader(runtime, out, x.shape, by, out)
     return lambda x: put_back(by_rows(arrange(x)))
 
 

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from tensorplug.plugin import DType, Shape, TensorType, shapes
+from tensorplug.plugin import DType, Scalar, Shape, TensorType, shapes
 from tensorplug_opencl.codegen import calls, ctypes, layouts, templates
 from tensorplug_opencl.runtime import LIGHT_GROUP
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from tensorplug_opencl.codegen.calls import Call, Write
     from tensorplug_opencl.codegen.layouts import Layout, Strides
     from tensorplug_opencl.memory.buffers import DeviceBuffer
     from tensorplug_opencl.runtime import Launch, Runtime
@@ -62,16 +61,35 @@ def make_mover(
     return _launch_tiles(runtime, ctypes.moved(dtype), layout, sides, starts, index)
 
 
+def make_inserter(
+    runtime: Runtime,
+    x: TensorType,
+    strides: Strides,
+    start: int,
+    out: TensorType,
+    value: Scalar = 0,
+) -> Write:
+    """Return what fills ``out`` with ``value``, then copies x to ``strides`` from ``start`` on."""
+    element = calls.make_element(value, out.dtype)
+    own = layouts.row_major(x.shape)
+    insert = make_mover(runtime, x.dtype, x.shape, own, strides, out.size, starts=(0, start))
+
+    def write(x: DeviceBuffer, result: DeviceBuffer) -> None:
+        runtime.fill(result, element)
+        insert(x, result)
+
+    return write
+
+
 def make_reader(
     runtime: Runtime,
-    dtype: DType,
+    x: TensorType,
     shape: Shape,
     strides: Strides,
-    reach: int,
     out: TensorType,
     start: int = 0,
-) -> Callable[..., DeviceBuffer]:
-    """Return a callable that reads a buffer from ``start`` with ``strides``, in ``out``'s order.
+) -> Call:
+    """Return a callable that reads x from ``start`` on with ``strides``, in ``out``'s order.
 
     ``strides`` are along the axes of ``shape``, which has as many elements as ``out``. The result
     shares the memory if they walk it one element after the other.
@@ -85,7 +103,7 @@ def make_reader(
         return lambda x: x.view(final, start)
     target = layouts.row_major(shape)
     copy = make_mover(
-        runtime, dtype, shape, strides, target, max(reach, out.size), starts=(start, 0)
+        runtime, x.dtype, shape, strides, target, max(x.size, out.size), starts=(start, 0)
     )
     return calls.make_producer(runtime, out, copy)
 
@@ -108,7 +126,12 @@ class Pieces(NamedTuple):
         return self.span // self.step > HEAVY_RUN
 
     @property
-    def place(self) -> str:
+    def sizes(self) -> dict[str, int]:
+        """The constants of a program that copies them."""
+        return dict(zip(("pieces", "first", "span", "step"), self, strict=True))
+
+    @property
+    def declare(self) -> str:
         """The C declarations of ``row`` and ``piece``, from i: without a division if possible."""
         if self.number == 1:
             return "const index_t row = i, piece = 0;"
@@ -184,7 +207,7 @@ def _launch_runs(
     pieces = cut_pieces(runtime, length)
     items = shapes.size(outer.sizes) * pieces.number
     text = _write_run_source(
-        ctype, outer.rank, steps, pieces.place, index, interleaved=not runtime.is_cpu
+        ctype, outer.rank, steps, pieces.declare, index, interleaved=not runtime.is_cpu
     )
     struct = layouts.pack([outer], index)
     constants = [
