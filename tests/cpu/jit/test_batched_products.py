@@ -100,7 +100,7 @@ def test_panels_cover_every_column_once(columns):
     assert [panel.first for panel in panels] == [0, *(panel.stop for panel in panels[:-1])]
     assert panels[-1].stop == columns
     for panel in panels:
-        assert 1 <= panel.places <= 11
+        assert 1 <= panel.height <= 11
         assert panel.vectors <= 3
         assert -(-(panel.stop - panel.first) // panel.lanes) % panel.vectors == 0
 

@@ -191,7 +191,7 @@ def test_endings(module, channels, epilogue, dtype):
 def in_strips(monkeypatch, request):
     """Rows in strips even where they do not pay, of so many places."""
     monkeypatch.setattr(strips, "_LEAST", 1)
-    monkeypatch.setattr(strips, "_MOST_PLACES", request.param)
+    monkeypatch.setattr(strips, "_MOST_POSITIONS", request.param)
 
 
 @pytest.mark.usefixtures("in_strips")
@@ -212,8 +212,8 @@ def test_which_rows_have_strips(monkeypatch):
     """Those whose windows overlap, and have all taps between the first places and the last."""
     many = 1 << 20
 
-    def cut(name, products=many, kind="weighted", place=256):
-        return strips.find_strips(windows((name,))[0], place, products, kind)
+    def cut(name, products=many, kind="weighted", pixel_bytes=256):
+        return strips.find_strips(windows((name,))[0], pixel_bytes, products, kind)
 
     weighted = {name for name in AXES if cut(name)}
     assert weighted == set(AXES) - {"point", "sparse point", "tiles", "rest", "one", "all"}
@@ -223,9 +223,9 @@ def test_which_rows_have_strips(monkeypatch):
     assert cut("valid", kind="largest") is None
     assert cut("same", kind="largest") is not None
     assert cut("same", products=1 << 10) is None
-    assert cut("same", place=2048, kind="average") is None
-    assert len(cut("long", place=2048).first) == 6
-    monkeypatch.setattr(strips, "_MOST_PLACES", 4)
+    assert cut("same", pixel_bytes=2048, kind="average") is None
+    assert len(cut("long", pixel_bytes=2048).first) == 6
+    monkeypatch.setattr(strips, "_MOST_POSITIONS", 4)
     long = cut("long")
     assert (long.first, long.last) == (
         ((2, 5), (1, 5), (0, 5), (0, 5)),

@@ -17,7 +17,8 @@ from tensorplug.ops.elementwise import arithmetic, bitwise, clipping, comparison
 from tensorplug.ops.elementwise import unary as ops
 from tensorplug.ops.nn import activation, gaussian_error, normalization
 from tensorplug_opencl.codegen import pointwise
-from tensorplug_opencl.codegen.pointwise import RUN, Formula
+from tensorplug_opencl.codegen.pointwise import Formula
+from tensorplug_opencl.codegen.walks import RUN
 
 GROUP = 8 * RUN  # elements of a group of work-items, on a CPU
 

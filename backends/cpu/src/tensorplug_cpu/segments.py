@@ -19,43 +19,43 @@ _NARROW: Final = 4  # columns, up to which elements are counted one by one
 _RUN: Final = 8
 
 
-def row_sums(places: Array, rows: Array, size: int) -> Array:
-    """Return zeros ``[size, width]`` to which each of ``rows`` is added at its place.
+def row_sums(targets: Array, rows: Array, size: int) -> Array:
+    """Return zeros ``[size, width]`` to which each of ``rows`` is added at its target.
 
-    ``places``: [n] in ``[0, size)``, of NumPy's index type; ``rows``: [n, width], numbers.
+    ``targets``: [n] in ``[0, size)``, of NumPy's index type; ``rows``: [n, width], numbers.
     Integers wrap around.
     """
     width = rows.shape[1]
     if not rows.size:
         return np.zeros((size, width), rows.dtype)
-    native = gathers.row_adder(len(places), width, size, rows.dtype)
+    native = gathers.row_adder(len(targets), width, size, rows.dtype)
     if native is not None:
-        return native(places, rows)
+        return native(targets, rows)
     if width <= _NARROW:
-        return _element_sums(places, rows, size)
+        return _element_sums(targets, rows, size)
     dtype = rows.dtype
     if dtype == np.float16:
         rows = rows.astype(np.float32)
     result = np.zeros((size, width), rows.dtype)
-    # The last row of each place is written as it is; what is left has been written over.
-    result[places] = rows
-    count = len(places)
+    # The last row of each target is written as it is; what is left has been written over.
+    result[targets] = rows
+    count = len(targets)
     numbers = np.arange(count)
     last = np.empty(size, np.intp)
-    last[places] = numbers
-    left = np.flatnonzero(last.take(places) != numbers)
+    last[targets] = numbers
+    left = np.flatnonzero(last.take(targets) != numbers)
     if left.size:
-        at, sums = _grouped(places.take(left), left, rows)
+        at, sums = _grouped(targets.take(left), left, rows)
         result[at] += sums
     return result.astype(dtype, copy=False)
 
 
-def _element_sums(places: Array, rows: Array, size: int) -> Array:
+def _element_sums(targets: Array, rows: Array, size: int) -> Array:
     """Return the sums of a few columns; floats are added in float64 and rounded once."""
     count, width = rows.shape
-    flat = places
+    flat = targets
     if width > 1:
-        flat = (places.reshape(count, 1) * width + np.arange(width)).reshape(-1)
+        flat = (targets.reshape(count, 1) * width + np.arange(width)).reshape(-1)
     values = rows.reshape(-1)
     total = size * width
     result: Array
@@ -71,18 +71,18 @@ def _element_sums(places: Array, rows: Array, size: int) -> Array:
     return result.reshape(size, width)
 
 
-def _grouped(places: Array, numbers: Array, rows: Array) -> tuple[Array, Array]:
-    """Return the distinct places, and the sums of ``rows[numbers]`` at each.
+def _grouped(targets: Array, numbers: Array, rows: Array) -> tuple[Array, Array]:
+    """Return the distinct targets, and the sums of ``rows[numbers]`` at each.
 
-    Sorted by place, the rows of one place form a run. Runs are cut to a length, and those of
+    Sorted by target, the rows of one target form a run. Runs are cut to a length, and those of
     greatest length come first, so that the k-th rows of all runs that have one are added to
     the first so many sums in one go.
     """
-    order = _order(places)
-    places, numbers = places.take(order), numbers.take(order)
+    order = _order(targets)
+    targets, numbers = targets.take(order), numbers.take(order)
     while True:
-        starts = np.flatnonzero(np.concatenate(([True], places[1:] != places[:-1])))
-        lengths = np.diff(starts, append=len(places))
+        starts = np.flatnonzero(np.concatenate(([True], targets[1:] != targets[:-1])))
+        lengths = np.diff(starts, append=len(targets))
         longest = int(lengths.max())
         if longest > _RUN:
             starts, lengths = _cut(starts, lengths)
@@ -94,18 +94,18 @@ def _grouped(places: Array, numbers: Array, rows: Array) -> tuple[Array, Array]:
         for step in range(1, min(longest, _RUN)):
             active -= int(shorter[step])
             sums[:active] += rows.take(numbers.take(starts[:active] + step), axis=0)
-        places = places.take(starts)
+        targets = targets.take(starts)
         if longest <= _RUN:
-            return places, sums
-        back = np.argsort(by_length, kind="stable")  # the inverse: into the order of places
-        places, numbers, rows = places.take(back), back, sums
+            return targets, sums
+        back = np.argsort(by_length, kind="stable")  # the inverse: into the order of targets
+        targets, numbers, rows = targets.take(back), back, sums
 
 
-def _order(places: Array) -> Array:
-    """Return what sorts ``places``. Radix sort, which small integers get, takes a third."""
-    if places.max() < 1 << 16:
-        places = places.astype(np.uint16)
-    return np.argsort(places, kind="stable")
+def _order(targets: Array) -> Array:
+    """Return what sorts ``targets``. Radix sort, which small integers get, takes a third."""
+    if targets.max() < 1 << 16:
+        targets = targets.astype(np.uint16)
+    return np.argsort(targets, kind="stable")
 
 
 def _cut(starts: Array, lengths: Array) -> tuple[Array, Array]:

@@ -152,8 +152,8 @@ def _folding(before: int, length: int, after: int, dtype: np.dtype[Any]) -> Step
     """Return what sums along the middle one of three axes, where the last is not 1."""
     allowed = 2 * log2(length)  # roundings
     exactly = dtype == np.float32 and (before == 1 or length * after >= _EACH)
-    small = _SMALL // (before * after) if exactly else 0  # places of the axis
-    parts = []  # how many places make one part, for each fold
+    small = _SMALL // (before * after) if exactly else 0  # entries of the axis
+    parts = []  # how many entries make one part, for each fold
     left = length
     while left > small and (left > _CUTS[-1] or left - 1 > allowed):
         part = _part(left, allowed, small)
@@ -208,7 +208,7 @@ def _fold(x: Array, part: int) -> Array:
 
 
 def _in_order(x: Array) -> Array:
-    """Return the sum along the middle one of three axes, of few places."""
+    """Return the sum along the middle one of three axes, of few entries."""
     return np.asarray(np.add.reduce(x, axis=1)) if x.shape[1] > 1 else x
 
 

@@ -40,7 +40,7 @@ _info = cl.kernel_work_group_info
 def choose_group(
     device: cl.Device, kernel: cl.Kernel, title: str, preferred: int, needed: int | None
 ) -> int:
-    """Return how many work-items of ``kernel`` form a group: ``needed`` or at most ``wanted``.
+    """Return how many work-items of ``kernel`` form a group: ``needed`` or at most ``preferred``.
 
     A kernel may allow fewer than its device does, because of its registers and local memory. If
     any number is correct, the result is a multiple of what the device runs in lockstep.

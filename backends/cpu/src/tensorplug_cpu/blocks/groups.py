@@ -173,7 +173,7 @@ class _Runner:
         whole = list(arrays)
         length = loops.chunk
         for number in range(first, end):
-            before, start, stop = loops.places(number)
+            before, start, stop = loops.locate(number)
             if stop - start != length:
                 length = stop - start
                 self._set_length(arrays, whole, length)
@@ -184,8 +184,8 @@ class _Runner:
             for source, reduction, partial in zip(
                 plan.sources, self._partial, partials, strict=True
             ):
-                place = loops.partial_index(reduction.axes, before, number, start, stop)
-                reduction.of_block(partial[place], arrays[source])
+                index = loops.partial_index(reduction.axes, before, number, start, stop)
+                reduction.of_block(partial[index], arrays[source])
 
     def _set_length(self, arrays: list[Any], whole: Sequence[Array], length: int) -> None:
         """Cut the arrays of the plan to the length of a block, which is shorter at the end."""
@@ -234,7 +234,7 @@ def _overwritten(array: Array, shape: Shape, allocate: Callable[[], Array]) -> A
 
 def _arranged(array: Array, shape: tuple[int, ...]) -> Array:
     """Return an array in another shape, with its last axis in one piece."""
-    found = array.reshape(shape)
-    if found.strides and found.strides[-1] not in (0, found.itemsize):
-        return np.ascontiguousarray(found)
-    return found
+    view = array.reshape(shape)
+    if view.strides and view.strides[-1] not in (0, view.itemsize):
+        return np.ascontiguousarray(view)
+    return view

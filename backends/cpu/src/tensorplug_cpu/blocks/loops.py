@@ -1,7 +1,7 @@
 """How loops over a shape are cut into blocks, and what of an operand belongs to a block.
 
 All axes after one, the *cut*, lie in a block with their whole length; of the cut axis, a block
-has some places, and of those before it one.
+has some positions, and of those before it one.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Loops:
         same = next((at for at, own in enumerate(inner[::-1]) if own != inner[-1]), None)
         return same is not None and prod(self.block[len(inner) - same :]) < (least or _LONG)
 
-    def places(self, number: int) -> tuple[Index, int, int]:
+    def locate(self, number: int) -> tuple[Index, int, int]:
         """Return the indices before the cut of a block, and where its part begins and ends."""
         rest, chunk = divmod(number, self.chunks)
         before = []
@@ -93,7 +93,7 @@ class Loops:
     def partial_shape(self, axes: Sequence[bool]) -> Shape:
         """Return the shape of the results of all blocks of a reduction along ``axes``.
 
-        It has the group's axes, with one place for each part of the cut axis if it is reduced.
+        It has the group's axes, with one position for each part of the cut axis if it is reduced.
         """
         lengths = list(self.shape)
         for at in range(self.cut, len(lengths)):

@@ -11,7 +11,7 @@ from tensorplug.algorithms import (
     plan_depth_rearrangement,
     split_spatial_axes,
 )
-from tensorplug.plugin import TensorType, specs
+from tensorplug.plugin import Shape, TensorType, specs
 from tensorplug_cpu.execution.floating_point import without_warnings
 from tensorplug_cpu.kernel_table import Kernels
 
@@ -69,15 +69,18 @@ def space_to_batch_nd(
 
 @kernels.prepare(specs.DEPTH_TO_SPACE, because="faster")
 def depth_to_space(x: TensorType, *, block_size: int, data_format: str, out: TensorType) -> Call:
-    """Move the places in a block beside rows and columns."""
-    apart, order = plan_depth_rearrangement(x, block_size, data_format, into_depth=False)
-    shape = out.shape
-    return without_warnings(lambda x: x.reshape(apart).transpose(order).reshape(shape))
+    """Move the cells of a block beside rows and columns."""
+    return _rearranged(
+        *plan_depth_rearrangement(x, block_size, data_format, into_depth=False), out
+    )
 
 
 @kernels.prepare(specs.SPACE_TO_DEPTH, because="faster")
 def space_to_depth(x: TensorType, *, block_size: int, data_format: str, out: TensorType) -> Call:
-    """Move the places in a block before the channels."""
-    apart, order = plan_depth_rearrangement(x, block_size, data_format, into_depth=True)
+    """Move the cells of a block before the channels."""
+    return _rearranged(*plan_depth_rearrangement(x, block_size, data_format, into_depth=True), out)
+
+
+def _rearranged(apart: Shape, order: tuple[int, ...], out: TensorType) -> Call:
     shape = out.shape
     return without_warnings(lambda x: x.reshape(apart).transpose(order).reshape(shape))

@@ -88,14 +88,14 @@ def _counter(
     starts = np.repeat(np.arange(rows, dtype=np.intp) * size, x.size // rows if rows else 0)
 
     def run(x: Array, weights: Array | None) -> Array:
-        places, kept = _within(x, size)
+        bins, kept = _within(x, size)
         if rows > 1:
-            places = places + (starts if kept is None else starts.take(kept))
+            bins = bins + (starts if kept is None else starts.take(kept))
         if not weighted or weights is None:
-            return np.bincount(places, minlength=total)[:total].astype(dtype).reshape(shape)
+            return np.bincount(bins, minlength=total)[:total].astype(dtype).reshape(shape)
         values = weights.reshape(-1)
         if kept is not None:
             values = values.take(kept)
-        return row_sums(places, values.reshape(-1, 1), total).reshape(shape)
+        return row_sums(bins, values.reshape(-1, 1), total).reshape(shape)
 
     return run

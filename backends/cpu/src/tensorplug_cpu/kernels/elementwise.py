@@ -13,7 +13,7 @@ from tensorplug_cpu.execution import parallel
 from tensorplug_cpu.execution.channels import per_channel
 from tensorplug_cpu.execution.floating_point import binary, kernel, ufunc, without_warnings
 from tensorplug_cpu.execution.outputs import elementwise_kernel, output_allocator
-from tensorplug_cpu.jit.groups.elementary import compiled
+from tensorplug_cpu.jit.groups import elementary
 from tensorplug_cpu.kernel_table import Kernels
 from tensorplug_cpu.numerics import casting, special_functions
 
@@ -21,19 +21,6 @@ if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call
 
 kernels = Kernels()
-
-_UNARY: dict[KernelSpec, np.ufunc] = {
-    specs.NEG: np.negative,
-    specs.ABS: np.absolute,
-    specs.EXP: np.exp,
-    specs.LOG: np.log,
-    specs.SQRT: np.sqrt,
-    specs.SIN: np.sin,
-    specs.COS: np.cos,
-    specs.ATAN: np.arctan,
-    specs.TANH: np.tanh,
-    specs.SQUARE: np.square,
-}
 
 _BINARY: dict[KernelSpec, np.ufunc] = {
     specs.ADD: np.add,
@@ -45,13 +32,23 @@ _BINARY: dict[KernelSpec, np.ufunc] = {
     specs.MINIMUM: np.minimum,
 }
 
+elementary.register(
+    kernels,
+    {
+        specs.NEG: np.negative,
+        specs.ABS: np.absolute,
+        specs.EXP: np.exp,
+        specs.LOG: np.log,
+        specs.SQRT: np.sqrt,
+        specs.SIN: np.sin,
+        specs.COS: np.cos,
+        specs.ATAN: np.arctan,
+        specs.TANH: np.tanh,
+        specs.SQUARE: np.square,
+    },
+)
+
 _MANY = 4096  # elements that are chosen by their bits
-
-
-def _register_unary(spec: KernelSpec, function: np.ufunc) -> None:
-    @kernels.prepare(spec, because="faster")
-    def prepare(x: TensorType, *, out: TensorType) -> Call:
-        return compiled(spec, out) or ufunc(function, out, signals=x.dtype in dt.INEXACT)
 
 
 def _register_binary(spec: KernelSpec, function: np.ufunc) -> None:
@@ -89,8 +86,6 @@ def _integer_division(function: np.ufunc, out: TensorType) -> Call:
     return binary(elementwise_kernel(in_part, out) if parallel.is_large(out) else function, warned)
 
 
-for _spec, _function in _UNARY.items():
-    _register_unary(_spec, _function)
 for _spec, _function in _BINARY.items():
     _register_binary(_spec, _function)
 
@@ -108,7 +103,7 @@ def floor(x: TensorType, *, out: TensorType) -> Call:
 @kernels.prepare(specs.ERF)
 def erf(x: TensorType, *, out: TensorType) -> Call:
     """Compute the error function; float16 in float32, rounded once."""
-    return compiled(specs.ERF, out) or kernel(special_functions.erf, out)
+    return elementary.compiled(specs.ERF, out) or kernel(special_functions.erf, out)
 
 
 @kernels.prepare(specs.DIV_NO_NAN, because="faster")

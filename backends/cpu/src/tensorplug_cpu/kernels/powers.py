@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.plugin import KernelSpec, TensorType, specs
+from tensorplug.plugin import TensorType, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.execution.floating_point import kernel, ufunc
 from tensorplug_cpu.execution.outputs import elementwise_kernel
-from tensorplug_cpu.jit.groups.elementary import compiled
+from tensorplug_cpu.jit.groups import elementary
 from tensorplug_cpu.kernel_table import Kernels
 
 if TYPE_CHECKING:
@@ -20,33 +20,15 @@ kernels = Kernels()
 
 _MANY = 1 << 13  # bytes
 
-_UNARY: dict[KernelSpec, np.ufunc] = {
-    specs.LOG2: np.log2,
-    specs.LOG10: np.log10,
-}
-
-_BINARY: dict[KernelSpec, np.ufunc] = {
-    specs.HYPOT: np.hypot,
-    specs.LOG_ADD_EXP: np.logaddexp,
-}
-
-
-def _register_unary(spec: KernelSpec, function: np.ufunc) -> None:
-    @kernels.prepare(spec, because="faster")
-    def prepare(x: TensorType, *, out: TensorType) -> Call:
-        return ufunc(function, out, signals=True)
-
-
-def _register_binary(spec: KernelSpec, function: np.ufunc) -> None:
-    @kernels.prepare(spec, because="faster")
-    def prepare(a: TensorType, b: TensorType, *, out: TensorType) -> Call:
-        return ufunc(function, out, signals=True)
-
-
-for _spec, _function in _UNARY.items():
-    _register_unary(_spec, _function)
-for _spec, _function in _BINARY.items():
-    _register_binary(_spec, _function)
+elementary.register(
+    kernels,
+    {
+        specs.LOG2: np.log2,
+        specs.LOG10: np.log10,
+        specs.HYPOT: np.hypot,
+        specs.LOG_ADD_EXP: np.logaddexp,
+    },
+)
 
 
 @kernels.prepare(specs.EXPM1, because="faster")
@@ -54,7 +36,7 @@ def expm1(x: TensorType, *, out: TensorType) -> Call:
     """Exponential less 1."""
     if x.dtype in dt.COMPLEX:
         return kernel(_complex_expm1, out)
-    return compiled(specs.EXPM1, out) or ufunc(np.expm1, out, signals=True)
+    return elementary.compiled(specs.EXPM1, out) or ufunc(np.expm1, out, signals=True)
 
 
 def _complex_expm1(x: Array) -> Any:

@@ -128,8 +128,8 @@ class _Factors:
 
     def of(self, arranged: Array, block: int) -> Array:
         """Return the scales of one block, which broadcast to the product."""
-        place = block if self.count > 1 else 0
-        one = slice(place, place + 1)
+        index = block if self.count > 1 else 0
+        one = slice(index, index + 1)
         return arranged[..., one] if self._inner == -1 else arranged[..., one, :]
 
 

@@ -38,13 +38,14 @@ def _cachefuls(
         yield slice(begin, end), philox.words(key, start + begin // block_size, blocks)
 
 
-def _drawn(
-    kind: str, out: TensorType, start: int, block_size: int, make: Callable[[Array], Array]
-) -> Call:
+def _drawn(kind: str, out: TensorType, start: int, make: Callable[[Array], Array]) -> Call:
     """Return the kernel that draws ``out``; ``make`` makes elements of whole blocks of words.
 
-    ``kind``: the loop's that does the same in one pass, for many elements.
+    float64 takes two words each. ``kind``: the loop's that does the same in one pass, for many
+    elements.
     """
+    wide = out.dtype is dt.float64
+    block_size = 2 if wide else 4
     shape, size, dtype = out.shape, out.size, out.dtype.numpy
     native = native_philox.drawer(kind, dtype, size, start)
     if native is not None:
@@ -52,8 +53,9 @@ def _drawn(
 
     def run(key: Array) -> Array:
         flat = np.empty(size, dtype)
-        for place, words in _cachefuls(key, size, start, block_size):
-            flat[place] = make(words)[: place.stop - place.start]
+        for part, words in _cachefuls(key, size, start, block_size):
+            drawn = make(variates.joined(words) if wide else words)
+            flat[part] = drawn[: part.stop - part.start]
         return flat.reshape(shape)
 
     return without_warnings(run)
@@ -61,54 +63,27 @@ def _drawn(
 
 @kernels.prepare(specs.RANDOM_BITS, because="faster")
 def random_bits(key: TensorType, *, start: int, out: TensorType) -> Call:
-    return _drawn("bits", out, start, 4, lambda words: words)
+    return _drawn("bits", out, start, lambda words: words)
 
 
 @kernels.prepare(specs.RANDOM_UNIFORM, because="faster")
 def random_uniform(key: TensorType, *, start: int, out: TensorType) -> Call:
-    kind = working(out.dtype).type
-    if out.dtype is dt.float64:
-        unit, unused = kind(2.0**-53), np.uint64(11)
-        return _drawn(
-            "uniform",
-            out,
-            start,
-            2,
-            lambda words: (variates.joined(words) >> unused).astype(kind) * unit,
-        )
-    kept = out.dtype.significand
-    small, dropped = kind(2.0**-kept), np.uint32(32 - kept)
-    return _drawn("uniform", out, start, 4, lambda words: (words >> dropped).astype(kind) * small)
+    kind, kept = working(out.dtype).type, out.dtype.significand
+    word = np.uint64 if out.dtype is dt.float64 else np.uint32
+    small, dropped = kind(2.0**-kept), word(8 * word().itemsize - kept)
+    return _drawn("uniform", out, start, lambda words: (words >> dropped).astype(kind) * small)
 
 
 @kernels.prepare(specs.RANDOM_EXPONENTIAL, because="faster")
 def random_exponential(key: TensorType, *, start: int, out: TensorType) -> Call:
     precision = box_muller.precision(out.dtype)
-    if precision.dtype is dt.float64:
-        return _drawn(
-            "exponential",
-            out,
-            start,
-            2,
-            lambda words: variates.minus_log(precision, variates.joined(words))[0],
-        )
-    return _drawn(
-        "exponential", out, start, 4, lambda words: variates.minus_log(precision, words)[0]
-    )
+    return _drawn("exponential", out, start, lambda words: variates.minus_log(precision, words)[0])
 
 
 @kernels.prepare(specs.RANDOM_NORMAL, because="faster")
 def random_normal(key: TensorType, *, start: int, out: TensorType) -> Call:
     precision = box_muller.precision(out.dtype)
-    if precision.dtype is dt.float64:
-        return _drawn(
-            "normal",
-            out,
-            start,
-            2,
-            lambda words: variates.normals(precision, variates.joined(words)),
-        )
-    return _drawn("normal", out, start, 4, lambda words: variates.normals(precision, words))
+    return _drawn("normal", out, start, lambda words: variates.normals(precision, words))
 
 
 @kernels.prepare(specs.RANDOM_INTEGERS, because="faster")
@@ -119,9 +94,9 @@ def random_integers(key: TensorType, span: TensorType, *, start: int, out: Tenso
 
     def run(key: Array, span: Array) -> Array:
         flat, spans = np.empty(size, dtype), span.reshape(-1)
-        for place, words in _cachefuls(key, size, start, 2 if narrow else 1):
-            drawn = variates.joined(words)[: (1 if narrow else 2) * (place.stop - place.start)]
-            flat[place] = scale(drawn, spans[place] if span.ndim else spans)
+        for part, words in _cachefuls(key, size, start, 2 if narrow else 1):
+            drawn = variates.joined(words)[: (1 if narrow else 2) * (part.stop - part.start)]
+            flat[part] = scale(drawn, spans[part] if span.ndim else spans)
         return flat.reshape(shape)
 
     return without_warnings(run)

@@ -10,6 +10,7 @@ from tensorplug.plugin import KernelSpec, TensorType, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.execution.floating_point import kernel, ufunc
 from tensorplug_cpu.execution.outputs import elementwise_kernel
+from tensorplug_cpu.jit.groups import elementary
 from tensorplug_cpu.kernel_table import Kernels
 
 if TYPE_CHECKING:
@@ -46,11 +47,7 @@ def _register_rounding(spec: KernelSpec, function: np.ufunc) -> None:
 for _spec, _function in _ROUNDING.items():
     _register_rounding(_spec, _function)
 
-
-@kernels.prepare(specs.COPY_SIGN, because="faster")
-def copysign(a: TensorType, b: TensorType, *, out: TensorType) -> Call:
-    """Magnitude of one and sign of the other."""
-    return ufunc(np.copysign, out, signals=False)
+elementary.register(kernels, {specs.COPY_SIGN: np.copysign}, signals=())
 
 
 @kernels.prepare(specs.NEXT_AFTER, because="faster")

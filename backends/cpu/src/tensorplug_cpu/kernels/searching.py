@@ -39,8 +39,7 @@ def search_sorted(
     find = _row_by_row if rows <= 4 or count >= _HEAVY else _in_step
 
     def run(x: Array, v: Array) -> Array:
-        found = find(x.reshape(rows, length), v.reshape(rows, count), side)
-        return found.reshape(shape)
+        return find(x.reshape(rows, length), v.reshape(rows, count), side).reshape(shape)
 
     return kernel(run, out)
 
@@ -69,10 +68,10 @@ def upper_bound(sorted_sequence: TensorType, values: TensorType, *, out: TensorT
 
 
 def _row_by_row(x: Array, values: Array, side: Side) -> Array:
-    found = np.empty(values.shape, np.int32)
+    positions = np.empty(values.shape, np.int32)
     for row in range(len(x)):
-        found[row] = np.searchsorted(x[row], values[row], side=side)
-    return found
+        positions[row] = np.searchsorted(x[row], values[row], side=side)
+    return positions
 
 
 def _in_step(x: Array, values: Array, side: Side) -> Array:

@@ -29,7 +29,7 @@ def _top_indices(x: Array, k: int) -> Array:
 def _selected(x: Array, k: int) -> Array:
     """Return the same as ``_top_indices`` for a long matrix, sorting only ``k`` of each row.
 
-    The k-th largest is found by partition.
+    A partition puts the k-th largest into its position.
     """
     length = x.shape[-1]
     last = np.partition(x, length - k, axis=-1)[:, length - k, None]
@@ -43,10 +43,10 @@ def _selected(x: Array, k: int) -> Array:
     crowded = np.flatnonzero(counts > k)
     if crowded.size:
         chosen[crowded] = _without_last_equals(x[crowded], last[crowded], k)
-    places = np.flatnonzero(chosen).reshape(-1, k)
-    values = x.reshape(-1).take(places)
-    places -= np.arange(0, x.size, length)[:, None]
-    return np.take_along_axis(places, _top_indices(values, k), axis=-1)
+    positions = np.flatnonzero(chosen).reshape(-1, k)
+    values = x.reshape(-1).take(positions)
+    positions -= np.arange(0, x.size, length)[:, None]
+    return np.take_along_axis(positions, _top_indices(values, k), axis=-1)
 
 
 def _without_last_equals(x: Array, last: Array, k: int) -> Array:

@@ -25,7 +25,7 @@ _PIECE = 1 << 14  # elements whose working copy stays in the cache
 _SMALL = 1 << 12  # elements up to which one call is best
 _RUN = 128  # terms that a sum adds one by one where no wider dtype hides the rounding
 _PAIRED = {np.dtype(np.float64): np.dtype(np.complex128)}
-_ROW = 512  # elements at one place of the axis from which a call for each place is worth it
+_ROW = 512  # elements at one position of the axis from which a call for each position is worth it
 
 
 def scanner(
@@ -80,7 +80,7 @@ def scanner(
 
 
 def _row_by_row(function: np.ufunc, x: Array, out: Array, work: np.dtype[Any]) -> None:
-    """Scan along the middle one of three axes, one call for all elements at one place."""
+    """Scan along the middle one of three axes, one call for all elements at one position."""
     if not x.shape[1]:
         return
     out[:, 0] = x[:, 0]

@@ -3,7 +3,7 @@
 Arrays here are NumPy's, or vectors with their operators (``jit.codegen.lanes``).
 
 Every step is NumPy's addition, subtraction, multiplication, division or square root of one float
-dtype, in the order given there, so that the bits are those of every other backend.
+dtype, in the order stated there, so that the bits are those of every other backend.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ def minus_log(precision: box_muller.Precision, words: Any) -> box_muller.Pair:
     unused = words.dtype.itemsize * 8 - precision.bits
     m = ((words >> words.dtype.type(unused)) | words.dtype.type(1)).astype(np.float64)
     # Take from the exponent's bits what makes m / 2**k lie in [LOW, 2 * LOW).
-    place = m.view(np.int64)
-    k = (place - _LOW_BITS) >> 52
-    f, high, low = _split(precision, (place - (k << 52)).view(np.float64) - 1.0)
+    whole = m.view(np.int64)
+    k = (whole - _LOW_BITS) >> 52
+    f, high, low = _split(precision, (whole - (k << 52)).view(np.float64) - 1.0)
     e = (precision.bits - k).astype(f.dtype)
     rest = horner(precision.logarithm, f)
     return box_muller.minus_log(precision, e, f, (high, low), rest)

@@ -80,28 +80,28 @@ class _Matrices:
             return windows.reshape(-1, self._length)
         if self._room.size < windows.size:
             self._room = room((windows.size,), windows.dtype)
-        place = self._room[: windows.size]
+        target = self._room[: windows.size]
         if self._order is not None:
             windows = windows.transpose(self._order)
-            np.copyto(place.reshape(windows.shape), windows)
-            return place.reshape(self._length, -1).T
-        _copy(place.reshape(windows.shape), windows)
-        return place.reshape(-1, self._length)
+            np.copyto(target.reshape(windows.shape), windows)
+            return target.reshape(self._length, -1).T
+        _copy(target.reshape(windows.shape), windows)
+        return target.reshape(-1, self._length)
 
 
-def _copy(place: Array, windows: Array) -> None:
+def _copy(target: Array, windows: Array) -> None:
     """Copy large arrays in several threads: by images, or by rows of a single image."""
-    if place.size < _SHARED:
-        np.copyto(place, windows)
+    if target.size < _SHARED:
+        np.copyto(target, windows)
         return
-    if len(place) == 1:
-        place, windows = place[0], windows[0]
+    if len(target) == 1:
+        target, windows = target[0], windows[0]
 
     def work(part: Array) -> None:
         chosen = slice(part[0], part[-1] + 1)
-        np.copyto(place[chosen], windows[chosen])
+        np.copyto(target[chosen], windows[chosen])
 
-    share_out(work, (), np.arange(len(place)))
+    share_out(work, (), np.arange(len(target)))
 
 
 def correlate(x: Array, filter: Array, at: Windows) -> Array:

@@ -70,12 +70,12 @@ class Tiles:
             for first in range(0, others[0].out, rows)
         ]
         self._taps = list(product(*(range(other.filter) for other in others)))
-        # The place of each element of a row in its window.
+        # The position of each element of a row in its window.
         width = last.filter * channels
         size = min(images, batch) * rows * prod(out for out, _ in inner) * row
-        place = np.arange(size) % width
-        self._earlier = _shifts(place, channels, last.filter)
-        self._later = _shifts(width - 1 - place, channels, last.filter)
+        position = np.arange(size) % width
+        self._earlier = _shifts(position, channels, last.filter)
+        self._later = _shifts(width - 1 - position, channels, last.filter)
 
     def _parted(self, x: Array) -> Array:
         """Return what windows cover, each axis but the last as windows and taps; rows whole."""
@@ -106,12 +106,12 @@ class Tiles:
         target = self._parted(result)
         for images, rows in self._blocks:
             beside = self._beside(share[images, rows])
-            for at in self._places():
-                place = target[images, rows, *at]
-                place[...] = beside.reshape(place.shape)
+            for at in self._positions():
+                part = target[images, rows, *at]
+                part[...] = beside.reshape(part.shape)
         return result
 
-    def _places(self) -> Iterator[Index]:
+    def _positions(self) -> Iterator[Index]:
         """Yield, for the taps of all axes but the last, the index after images and windows."""
         for first, *others in self._taps:
             yield (first, *(index for tap in others for index in (slice(None), tap)))
@@ -131,7 +131,7 @@ class Tiles:
             undefined = x.dtype.kind == "f" and bool(np.isnan(np.maximum.reduce(block, axis=None)))
             maxima, cotangents = self._beside(block), self._beside(dy[images, rows].view(bits))
             settled = None
-            for number, at in enumerate(self._places(), start=1):
+            for number, at in enumerate(self._positions(), start=1):
                 tap = source[images, rows, *at]
                 equal = np.equal(tap, maxima.reshape(tap.shape))
                 if undefined:
@@ -140,8 +140,8 @@ class Tiles:
                 wins = self._first(equal, settled)
                 if number < len(self._taps):
                     settled = self._settled(equal, settled)
-                place = target[images, rows, *at]
-                np.multiply(cotangents.reshape(tap.shape), wins.reshape(tap.shape), out=place)
+                part = target[images, rows, *at]
+                np.multiply(cotangents.reshape(tap.shape), wins.reshape(tap.shape), out=part)
         return result
 
     def _first(self, equal: Array, settled: Array | None) -> Array:

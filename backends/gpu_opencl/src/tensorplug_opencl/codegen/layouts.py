@@ -1,4 +1,4 @@
-"""Layouts as plain tuples: index maps from a flat index to an element's place."""
+"""Layouts as plain tuples: index maps from a flat index to an element's offset."""
 
 from __future__ import annotations
 

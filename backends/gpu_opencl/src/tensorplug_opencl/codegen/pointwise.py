@@ -2,38 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
-
-import numpy as np
+from typing import TYPE_CHECKING, NamedTuple
 
 from tensorplug.plugin import shapes
-from tensorplug_opencl.codegen import calls, ctypes, functions, layouts, templates
-from tensorplug_opencl.codegen.templates import Operand, Routine
+from tensorplug_opencl.codegen import calls, ctypes, functions, layouts, templates, walks
+from tensorplug_opencl.codegen.templates import Array
+from tensorplug_opencl.codegen.walks import Walk, Walked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    import numpy as np
+
     from tensorplug.plugin import DType, Shape, TensorType
-    from tensorplug.plugin import dtypes as dt
     from tensorplug_opencl.memory.buffers import DeviceBuffer
     from tensorplug_opencl.runtime import Launch, Runtime
 
 
-# Elements that a work-item computes on a CPU: few enough that the groups of a large array keep all
-# cores busy, and enough that the start of a loop costs little.
-RUN: Final = 1024
-
-
-class Input:
+class Input(NamedTuple):
     """An operand: its name in the expression, its type, and the C types to read it as."""
 
-    __slots__ = ("computed", "name", "stored", "type")
-
-    def __init__(self, name: str, type_: TensorType, stored: str, computed: str) -> None:
-        self.name = name
-        self.type = type_
-        self.stored = stored
-        self.computed = computed
+    name: str
+    type: TensorType
+    stored: str
+    computed: str
 
 
 class Constant(NamedTuple):
@@ -42,6 +34,42 @@ class Constant(NamedTuple):
     name: str
     ctype: str
     value: np.generic
+
+
+class Routine(NamedTuple):
+    """A C function that computes one element of each result.
+
+    ``parameters`` and ``results`` are (C type, name). ``statements`` assign to the results' names.
+    """
+
+    name: str
+    parameters: Sequence[tuple[str, str]]
+    results: Sequence[tuple[str, str]]
+    statements: str
+
+    def define(self) -> str:
+        """Return the function."""
+        parameters = [f"const {ctype} {parameter}" for ctype, parameter in self.parameters]
+        parameters += [f"{ctype} *{result}_set" for ctype, result in self.results]
+        local = "".join(f"  {ctype} {result};\n" for ctype, result in self.results)
+        sets = "".join(f"  *{result}_set = {result};\n" for _, result in self.results)
+        return (
+            f"INLINE void {self.name}({', '.join(parameters)}) {{\n{local}"
+            f"  {self.statements}\n{sets}}}"
+        )
+
+    def call(self, values: Sequence[str], sets: Sequence[str], indent: str = "  ") -> str:
+        """Return the statements that compute one element.
+
+        ``sets``: for each result, the statement that takes ``{}``, its value.
+        """
+        made = [f"{result}_new" for _, result in self.results]
+        local = "".join(
+            f"{ctype} {new}; " for (ctype, _), new in zip(self.results, made, strict=True)
+        )
+        arguments = ", ".join([*values, *(f"&{new}" for new in made)])
+        ends = " ".join(end.format(new) for end, new in zip(sets, made, strict=True))
+        return f"{indent}{local}{self.name}({arguments}); {ends}"
 
 
 def prepare(
@@ -108,47 +136,79 @@ def launch_elementwise(
     It takes the buffers of the reads, then of the results, which are dense and of that shape; they
     are (C type, name).
     """
-    size = shapes.size(shape)
-    whole = layouts.row_major(shape)
-    layout = layouts.collapse(shape, [*(read.strides for read in reads), whole])
-    operands, placed = [], []
-    for (operand, _), steps in zip(reads, layout.strides, strict=False):
-        access = classify_access(steps, layout.strides[-1])
-        if operand.type.size == 1 and operand.type.shape != shape:
-            access = "single"  # also if there is one result: a program serves every size
-        if access in ("row", "column"):
-            placed.append(steps[:-1])
-        operands.append(Operand(operand.name, operand.stored, operand.computed, access))
-    index = layouts.index_dtype(size, *(read.input.type.size for read in reads))
-    run = RUN if runtime.is_cpu else 1
-    source = templates.write_elementwise(
-        title,
-        operands,
-        results,
-        routine,
-        layout.rank - 1 if placed else 0,
-        index,
-        definitions,
-        [(constant.name, constant.ctype) for constant in constants],
-        run=run,
+    # A single number is one also if there is one result: a program serves every size.
+    walk = Walk.of(
+        shape,
+        [
+            None if operand.type.size == 1 and operand.type.shape != shape else steps
+            for operand, steps in reads
+        ],
     )
-    arguments: list[Any] = [index.type(size)]
-    if placed:
-        arguments.append(index.type(layout.sizes[-1]))
-        outer = layouts.Layout(layout.sizes[:-1], tuple(placed))
-        arguments.append(layouts.pack([outer], index))
-    arguments.extend(constant.value for constant in constants)
-    items = -(-size // run)
-    return runtime.launch(source, len(reads) + len(results), arguments, items, heavy=run > 1)
+    operands = [
+        Walked(operand.name, operand.type.dtype, operand.stored, access)
+        for (operand, _), access in zip(reads, walk.accesses, strict=True)
+    ]
+    size = shapes.size(shape)
+    index = layouts.index_dtype(size, *(read.input.type.size for read in reads))
+    run = walks.RUN if runtime.is_cpu else 1
+    rows, sizes = walks.declare(operands, walk.rank)
+    source = templates.write_program(
+        title,
+        [
+            *(Array(f"{operand.name}_in", operand.stored) for operand in operands),
+            *(Array(f"{name}_out", ctype, written=True) for ctype, name in results),
+        ],
+        [*sizes, *(f"const {constant.ctype} {constant.name}_argument" for constant in constants)],
+        _write_body(
+            [read.input for read in reads],
+            operands,
+            [name for _, name in results],
+            routine,
+            constants,
+            run,
+        ),
+        index=index,
+        declarations="\n".join([*rows, definitions, routine.define()]),
+        apart=True,
+    )
+    arguments = [*walk.arguments(index), *(constant.value for constant in constants)]
+    arrays, items = len(reads) + len(results), -(-size // run)
+    return runtime.launch(source, arrays, arguments, items, heavy=run > 1)
 
 
-def classify_access(steps: layouts.Strides, whole: layouts.Strides) -> templates.Access:
-    """Return how a program reads an array with these strides, from those of the result."""
-    if steps == whole:
-        return "whole"
-    if not any(steps):
-        return "single"
-    return "row" if steps[-1] else "column"  # dense arrays have no other step along a row than 1
+def _write_body(
+    inputs: Sequence[Input],
+    operands: Sequence[Walked],
+    results: Sequence[str],
+    routine: Routine,
+    constants: Sequence[Constant],
+    run: int,
+) -> str:
+    """Return the body that calls the routine for each element.
+
+    It is a function of its own, so that the names of operands and constants cannot clash with
+    others. Its parameters are the operands, then the constants.
+    """
+    numbers = [f"{constant.name}_argument" for constant in constants]
+    walked = list(zip(operands, (operand.computed for operand in inputs), strict=True))
+
+    def write_element() -> list[str]:
+        values = [f"({ctype}){walks.read(operand)}" for operand, ctype in walked]
+        sets = [f"{name}_out[i] = {{}};" for name in results]
+        return [routine.call([*values, *numbers], sets)]
+
+    def write_loop(start: str, count: str) -> list[str]:
+        lines, values = [], []
+        for operand, ctype in walked:
+            name, pointer = operand.name, walks.point(operand, start)
+            read = f"({ctype}){walks.read(operand)}"
+            lines.append(pointer or f"  const {ctype} {name}_value = {read};")
+            values.append(f"({ctype}){name}_run[k]" if pointer else f"{name}_value")
+        sets = [f"{name}_out[{start} + k] = {{}};" for name in results]
+        call = routine.call([*values, *numbers], sets, "    ")
+        return [*lines, f"  for (index_t k = 0; k < {count}; k++) {{", call, "  }"]
+
+    return walks.write_body(operands, run, write_element, write_loop)
 
 
 class Formula(NamedTuple):
@@ -199,11 +259,3 @@ def prepare_formula(
         f"{functions.define(declarations + expression, dtype)}\n{declarations}",
         constants,
     )
-
-
-def make_constant(name: str, value: dt.Scalar, dtype: DType) -> Constant:
-    """Return ``value`` rounded to ``dtype``, in the type that computes with it."""
-    ctype = ctypes.computed(dtype)
-    with np.errstate(over="ignore"):  # values beyond the type's range become infinite
-        rounded = np.array(value).astype(dtype.numpy)
-    return Constant(name, ctype, ctypes.host(ctype).type(rounded))

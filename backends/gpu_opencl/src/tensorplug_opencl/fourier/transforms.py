@@ -166,9 +166,9 @@ def _write_access(part: str, lanes: int, *, inverse: bool) -> str:
     first, second = (im, re) if inverse else (re, im)
     wide, vector = f"{part}{2 * lanes}", f"{part}{lanes if lanes > 1 else ''}"
     load = f"vload{2 * lanes}(0, (global const {part} *)({{}}))"
-    places = range(lanes)
-    lane = [f"z_.s{2 * at:x}{2 * at + 1:x}" for at in places]
-    scatter = " ".join(f"(to)[{at} * (by)] = {lane[at]};" for at in places)
+    positions = range(lanes)
+    lane = [f"z_.s{2 * at:x}{2 * at + 1:x}" for at in positions]
+    scatter = " ".join(f"(to)[{at} * (by)] = {lane[at]};" for at in positions)
     return f"""typedef {part} E;
 typedef {vector} V;
 #define LOAD(re, im, from) {{ const {wide} z_ = {load.format("from")}; \\
@@ -194,7 +194,7 @@ def launch_rows(
     expression: str,
     **numbers: int,
 ) -> Launch:
-    """Return the launch that writes ``expression`` of ``row`` and ``k`` to each place of ``out``.
+    """Return the launch that writes ``expression`` of ``row`` and ``k`` to each of ``out``.
 
     ``arrays``: (name, C type) of the arrays that it reads; ``numbers``: constants, by name.
     """

@@ -102,10 +102,10 @@ class Body:
         if form.kind == "group":
             yield "  const index_t lane = get_local_id(0);"
         yield "  const index_t begin = own * span, end = min(length, begin + span);"
-        placed = [(f"{each.name}_in", each) for each in self._program.arrays]
-        placed += [(f"{each.name}_out", each) for each in self._program.outputs]
-        for name, operand in placed:
-            start = f"{name}_place(row, layout)" if form.rank else "0"
+        named = [(f"{each.name}_in", each) for each in self._program.arrays]
+        named += [(f"{each.name}_out", each) for each in self._program.outputs]
+        for name, operand in named:
+            start = f"{name}_offset(row, layout)" if form.rank else "0"
             yield f"  {name} += {start}{' + first' * (self._columns and operand.across)};"
             if name in self._rooms:
                 yield f"  const index_t {operand.name}_room = {operand.name}_size - {start};"
@@ -129,7 +129,7 @@ class Body:
         size = f"[{self._form.tile}]" if self._columns else ""
         return f"  {self._row_writer.type_of(value)} {value.name}{size};"
 
-    def _place(self, value: Value) -> str:
+    def _target(self, value: Value) -> str:
         return f"{value.name}[t]" if self._columns else value.name
 
     def _read_number(self, at: int, operand: Operand) -> Iterator[str]:
@@ -145,7 +145,7 @@ class Body:
         own = value._replace(name=operand.name)
         self._numbers[at] = own
         yield self._declare(own)
-        yield from self._for_each_vector([read, f"{self._place(own)} = {value.name};"])
+        yield from self._for_each_vector([read, f"{self._target(own)} = {value.name};"])
 
     def _compute_numbers(self, roots: Sequence[Expression]) -> tuple[list[str], list[Value]]:
         """Return statements for one vector that compute numbers of the row, and these."""
@@ -168,7 +168,7 @@ class Body:
             value = result._replace(name=f"r{number}")
             self._numbers[number] = value
             yield self._declare(value)
-            yield from self._for_each_vector([*lines, f"{self._place(value)} = {result.name};"])
+            yield from self._for_each_vector([*lines, f"{self._target(value)} = {result.name};"])
 
     def _write_ends(self, ends: Sequence[tuple[str, Expression]]) -> Iterator[str]:
         """Write the row's own outputs."""
@@ -177,7 +177,7 @@ class Body:
             yield from self._for_each_vector([*lines, self._store_end(name, value)])
 
     def _store_number(self, name: str, value: Value) -> Iterator[str]:
-        own = value._replace(name=self._place(value))
+        own = value._replace(name=self._target(value))
         yield from self._for_each_vector([self._store_end(name, own)])
 
     def _store_end(self, name: str, value: Value) -> str:

@@ -39,8 +39,8 @@ def write_program(program: Program, form: Form, index: templates.Index) -> str:
 
     Inputs that are numbers are the last arguments.
     """
-    placed = [*_name(program.arrays, "in"), *_name(program.outputs, "out")]
-    names = [name for name, _ in placed]
+    named = [*_name(program.arrays, "in"), *_name(program.outputs, "out")]
+    names = [name for name, _ in named]
     fields = [("size", form.rank), *((f"{name}_step", form.rank) for name in names)]
     if form.kind == "columns":
         fields += [(f"{name}_by", 1) for name in names]
@@ -48,11 +48,11 @@ def write_program(program: Program, form: Form, index: templates.Index) -> str:
     declarations = [struct]
     if form.rank:
         declarations += [
-            templates.define_place(f"{name}_place", form.rank, "size", f"{name}_step")
+            templates.define_offset(f"{name}_offset", form.rank, "size", f"{name}_step")
             for name in names
         ]
     if form.lanes > 1:
-        stored = {operand.stored for _, operand in placed}
+        stored = {operand.stored for _, operand in named}
         stored |= {operand.stored for _, operand in program.parts}
         declarations.append(vectors.define_parts(form.lanes, *stored))
     rooms = [f"{operand.name}_size" for operand in program.list_rooms(form)]
@@ -62,7 +62,7 @@ def write_program(program: Program, form: Form, index: templates.Index) -> str:
         if operand.argument
     ]
     arrays = [
-        Array(name, operand.stored, written=operand in program.outputs) for name, operand in placed
+        Array(name, operand.stored, written=operand in program.outputs) for name, operand in named
     ]
     arrays += [Array(f"{own.name}_out", own.stored, written=True) for _, own in program.parts]
     return templates.write_program(

@@ -123,7 +123,7 @@ def _launch_mirrors(
     before, after = paddings[axis]
     end = before + x.shape[axis]
     launches = []
-    # For each side: its number of elements, its first place, and where that one is read.
+    # For each side: its number of elements, its first element, and where that one is read.
     sides = ((before, 0, 2 * before - 1 + skip), (after, end, end - 1 - skip))
     for count, target, source in sides:
         if count:

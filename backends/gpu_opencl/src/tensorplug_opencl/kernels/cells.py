@@ -85,7 +85,7 @@ def space_to_batch_nd(
 def depth_to_space(
     x: TensorType, *, block_size: int, data_format: str, backend: OpenedDevice, out: TensorType
 ) -> Call:
-    """Move the places in a block from the channels to rows and columns."""
+    """Move the cells in a block from the channels to rows and columns."""
     apart, order = plan_depth_rearrangement(x, block_size, data_format, into_depth=False)
     return _rearrange(backend.runtime, apart, order, out)
 
@@ -94,6 +94,6 @@ def depth_to_space(
 def space_to_depth(
     x: TensorType, *, block_size: int, data_format: str, backend: OpenedDevice, out: TensorType
 ) -> Call:
-    """Move the places in a block from rows and columns to the channels."""
+    """Move the cells in a block from rows and columns to the channels."""
     apart, order = plan_depth_rearrangement(x, block_size, data_format, into_depth=True)
     return _rearrange(backend.runtime, apart, order, out)

@@ -54,17 +54,17 @@ def _launch_product(runtime: Runtime, walk: Walk, parts: int, out: TensorType) -
     ctype = complex_functions.pair_type(out.dtype)
     declarations = [complex_functions.define("times(x)", out.dtype), struct]
     if kept.rank:
-        declarations.append(templates.define_place("kept_place", kept.rank, "size", "by"))
+        declarations.append(templates.define_offset("kept_offset", kept.rank, "size", "by"))
     if reduced.rank:
         declarations.append(
-            templates.define_place("inner_place", reduced.rank, "inner", "inner_by")
+            templates.define_offset("inner_offset", reduced.rank, "inner", "inner_by")
         )
-    body = f"""  x += {"kept_place(i / parts, layout)" if kept.rank else "0"};
+    body = f"""  x += {"kept_offset(i / parts, layout)" if kept.rank else "0"};
   const index_t first = i % parts * span;
   const index_t end = min(length, first + span);
   A product = (A)(1, 0);
   for (index_t r = first; r < end; r++)
-    product = times(product, x[{"inner_place(r, layout)" if reduced.rank else "0"}]);
+    product = times(product, x[{"inner_offset(r, layout)" if reduced.rank else "0"}]);
   y[i] = product;"""
     items, span = walk.outputs * parts, -(-walk.length // parts)
     index = layouts.index_dtype(walk.outputs * walk.length, items)

@@ -43,7 +43,7 @@ WIDER: Final = 2
 MANY: Final = 256  # positions, fewer of which are not worth a turned copy of the filter
 
 
-def _prepare_forward(convolution: Convolution, epilogue: Epilogue) -> Write:
+def _prepare_forward(convolution: Convolution, epilogue: Epilogue = NO_EPILOGUE) -> Write:
     """Return a function (x, filter, the epilogue's inputs, result)."""
     tile = direct.choose_tile(convolution)
     if tile is not None and _is_readable(convolution):
@@ -56,7 +56,7 @@ def _prepare_forward(convolution: Convolution, epilogue: Epilogue) -> Write:
 
 def _is_readable(convolution: Convolution) -> bool:
     """Return whether a CPU reads channels last, after a copy that is worth it."""
-    return convolution.x_by[-1] == 1 or convolution.places > 1
+    return convolution.x_by[-1] == 1 or convolution.spatial_taps > 1
 
 
 def _turn_images(
@@ -102,7 +102,7 @@ def _prepare_input_gradient(convolution: Convolution) -> Write:
         return _turn_images(convolution, run, (convolution.y,), convolution.x)
     few = convolution.channels < FEW and WIDER * convolution.channels <= convolution.outputs
     exact = convolution.dtype.compute is convolution.dtype
-    if convolution.runtime.is_cpu and few and exact and convolution.places > 1:
+    if convolution.runtime.is_cpu and few and exact and convolution.spatial_taps > 1:
         run = patched.prepare_input_gradient(convolution.last)
         return _turn_images(convolution, run, (convolution.y,), convolution.x)
     y_by, copied = _make_readable(convolution, convolution.y, convolution.y_by)
@@ -113,10 +113,10 @@ def _prepare_input_gradient(convolution: Convolution) -> Write:
 def _make_readable(convolution: Convolution, shape: Shape, by: Strides) -> tuple[Strides, Copy]:
     """Return the best strides to read an array of ``shape`` by, and the copy that they need.
 
-    CPUs find a place once for a run of channels, so a copy with channels last is worth it unless
+    CPUs find a pixel once for a run of channels, so a copy with channels last is worth it unless
     there is only one tap.
     """
-    if not convolution.runtime.is_cpu or by[-1] == 1 or convolution.places == 1:
+    if not convolution.runtime.is_cpu or by[-1] == 1 or convolution.spatial_taps == 1:
         return by, lambda buffer: buffer
     last = channels_last.turn(shape)
     out = TensorType(convolution.dtype, last)
@@ -124,9 +124,18 @@ def _make_readable(convolution: Convolution, shape: Shape, by: Strides) -> tuple
     return layouts.row_major(last), calls.make_producer(convolution.runtime, out, copy)
 
 
-def _register(family: ConvolutionFamily) -> None:
+def enter(
+    kernels: calls.Kernels,
+    family: ConvolutionFamily,
+    plan: Callable[..., Any],
+    forward: Callable[[Any], Write],
+    input_gradient: Callable[[Any], Write],
+    filter_gradient: Callable[[Any, TensorType], Call],
+) -> None:
+    """Register the kernels of ``family``; ``plan`` is ``Convolution.of`` or another like it."""
+
     @kernels.write(family.forward)
-    def forward(
+    def convolve(
         x: TensorType,
         filter: TensorType,
         *,
@@ -134,11 +143,8 @@ def _register(family: ConvolutionFamily) -> None:
         backend: OpenedDevice,
         out: TensorType,
     ) -> Write:
-        shapes = (x.shape, filter.shape, out.shape)
-        convolution = Convolution.of(backend, x.dtype, shapes, attributes)
-        if convolution.empty:
-            return calls.fill_with(backend.runtime, out.dtype)
-        return _prepare_forward(convolution, NO_EPILOGUE)
+        of = plan(backend, x.dtype, (x.shape, filter.shape, out.shape), attributes)
+        return calls.fill_with(backend.runtime, out.dtype) if of.empty else forward(of)
 
     @kernels.write(family.backprop_input)
     def backprop_input(
@@ -149,11 +155,8 @@ def _register(family: ConvolutionFamily) -> None:
         backend: OpenedDevice,
         out: TensorType,
     ) -> Write:
-        shapes = (out.shape, filter.shape, dy.shape)
-        convolution = Convolution.of(backend, dy.dtype, shapes, attributes)
-        if convolution.empty:
-            return calls.fill_with(backend.runtime, out.dtype)
-        return _prepare_input_gradient(convolution)
+        of = plan(backend, dy.dtype, (out.shape, filter.shape, dy.shape), attributes)
+        return calls.fill_with(backend.runtime, out.dtype) if of.empty else input_gradient(of)
 
     @kernels.prepare(family.backprop_filter)
     def backprop_filter(
@@ -164,15 +167,19 @@ def _register(family: ConvolutionFamily) -> None:
         backend: OpenedDevice,
         out: TensorType,
     ) -> Call:
-        shapes = (x.shape, out.shape, dy.shape)
-        convolution = Convolution.of(backend, x.dtype, shapes, attributes)
-        if convolution.empty:
-            return calls.make_constant(backend.runtime, out)
-        return _prepare_filter_gradient(convolution, out)
+        of = plan(backend, x.dtype, (x.shape, out.shape, dy.shape), attributes)
+        return calls.make_constant(backend.runtime, out) if of.empty else filter_gradient(of, out)
 
 
 for _family in (CONVOLUTION_2D, CONVOLUTION_3D):
-    _register(_family)
+    enter(
+        kernels,
+        _family,
+        Convolution.of,
+        _prepare_forward,
+        _prepare_input_gradient,
+        _prepare_filter_gradient,
+    )
 
 
 @kernels.prepare(specs.FUSED_CONV2D)

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tensorplug.algorithms import CONVOLUTION_DEPTHWISE
 from tensorplug.plugin import KernelRefusedError, Shape, TensorType, specs
 from tensorplug_opencl.codegen import calls, ctypes, layouts
+from tensorplug_opencl.kernels.convolution import enter
 from tensorplug_opencl.movement import channels_last
 from tensorplug_opencl.products import product_texts
 from tensorplug_opencl.products.epilogues import choose_epilogue
@@ -47,11 +49,11 @@ def _launch_forward(
         at = ("(image / outputs)", "at0", "at1", "(image % outputs)")
         channel = "image % outputs"
     more: dict[str, int] = {}
-    places: dict[str, str] = {}
+    offsets: dict[str, str] = {}
     for name, along in (steps or {}).items():
         moving = [(axis, step) for axis, step in enumerate(along) if step]
         more |= {f"{name}{axis}_by": step for axis, step in moving}
-        places[name] = " + ".join(["0", *(f"{at[axis]} * {name}{axis}_by" for axis, _ in moving)])
+        offsets[name] = " + ".join(["0", *(f"{at[axis]} * {name}{axis}_by" for axis, _ in moving)])
 
     def read(lanes: Lanes) -> str:
         if not depthwise.last:
@@ -64,7 +66,7 @@ def _launch_forward(
     def write(lanes: Lanes, visit: Visit) -> str:
         w = lanes.load(stored, f"w + tap * outputs + {channel}")
         loops = visit(f"row += {read(lanes)} * {w};", "A row = 0;", "sum.all += row;")
-        ended = product_texts.call_epilogue(epilogue, "sum.each[k]", places)
+        ended = product_texts.call_epilogue(epilogue, "sum.each[k]", offsets)
         lines = [
             f"union {{ {lanes.element} each[{lanes.width}]; A all; }} sum;",
             "sum.all = 0;",
@@ -98,22 +100,6 @@ def _turn_images(
     return channels_last.turn_images(runtime, depthwise.dtype, run, images, result)
 
 
-@kernels.write(specs.DEPTHWISE_CONV2D)
-def depthwise_conv2d(
-    x: TensorType,
-    filter: TensorType,
-    *,
-    attributes: Attributes,
-    backend: OpenedDevice,
-    out: TensorType,
-) -> Write:
-    """Add up the taps of each position, row by row of the filter."""
-    depthwise = Depthwise.of(backend, x.dtype, (x.shape, filter.shape, out.shape), attributes)
-    if depthwise.empty:
-        return calls.fill_with(backend.runtime, out.dtype)
-    return _turn_images(depthwise, _launch_forward, (x.shape,), out.shape)
-
-
 @kernels.prepare(specs.FUSED_DEPTHWISE_CONV2D)
 def fused_depthwise_conv2d(
     x: TensorType,
@@ -139,22 +125,6 @@ def fused_depthwise_conv2d(
         depthwise, lambda of: _launch_forward(of, epilogue, steps), (x.shape,), out.shape
     )
     return calls.make_producer(backend.runtime, out, fused.reorder(write))
-
-
-@kernels.write(specs.DEPTHWISE_CONV2D_BACKPROP_INPUT)
-def depthwise_conv2d_backprop_input(
-    dy: TensorType,
-    filter: TensorType,
-    *,
-    attributes: Attributes,
-    backend: OpenedDevice,
-    out: TensorType,
-) -> Write:
-    """Add up, for each pixel, the positions that read it through some tap."""
-    depthwise = Depthwise.of(backend, dy.dtype, (out.shape, filter.shape, dy.shape), attributes)
-    if depthwise.empty:
-        return calls.fill_with(backend.runtime, out.dtype)
-    return _turn_images(depthwise, _launch_input_gradient, (dy.shape,), out.shape)
 
 
 def _launch_input_gradient(depthwise: Depthwise) -> Launch:
@@ -185,17 +155,19 @@ def _launch_input_gradient(depthwise: Depthwise) -> Launch:
     return depthwise.launch("gradient of input", depthwise.walk(back=True), write)
 
 
-@kernels.prepare(specs.DEPTHWISE_CONV2D_BACKPROP_FILTER)
-def depthwise_conv2d_backprop_filter(
-    x: TensorType,
-    dy: TensorType,
-    *,
-    attributes: Attributes,
-    backend: OpenedDevice,
-    out: TensorType,
-) -> Call:
+def _add_taps(depthwise: Depthwise) -> Write:
+    """Add up the taps of each position, row by row of the filter."""
+    return _turn_images(depthwise, _launch_forward, (depthwise.x,), depthwise.y)
+
+
+def _add_positions(depthwise: Depthwise) -> Write:
+    """Add up, for each pixel, the positions that read it through some tap."""
+    return _turn_images(depthwise, _launch_input_gradient, (depthwise.y,), depthwise.x)
+
+
+def _add_products(depthwise: Depthwise, _out: TensorType) -> Call:
     """Add up the products of each part of the positions, then these sums, compensated."""
-    depthwise = Depthwise.of(backend, x.dtype, (x.shape, out.shape, dy.shape), attributes)
-    if depthwise.empty:
-        return calls.make_constant(backend.runtime, out)
-    return _turn_images(depthwise, depthwise_filters.prepare, (x.shape, dy.shape))
+    return _turn_images(depthwise, depthwise_filters.prepare, (depthwise.x, depthwise.y))
+
+
+enter(kernels, CONVOLUTION_DEPTHWISE, Depthwise.of, _add_taps, _add_positions, _add_products)

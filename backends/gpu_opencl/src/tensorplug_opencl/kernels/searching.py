@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 kernels = calls.Kernels()
 
-# Whether an element comes before the place of v; NaNs are largest and equal to one another.
+# Whether an element comes before the position of v; NaNs are largest and equal to one another.
 _BEFORE: Final = {
     "left": "x < v || (v != v && x == x)",
     "right": "x <= v || v != v",

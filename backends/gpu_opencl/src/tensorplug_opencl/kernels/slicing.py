@@ -87,9 +87,9 @@ def strided_slice_update(
     if not tensor.size or not all(taken.counts):
         return lambda tensor, _value: tensor
     start, strides = _find_walk(tensor.shape, taken)
-    places = iter(zip(strides, taken.counts, strict=True))
+    axes = iter(zip(strides, taken.counts, strict=True))
     # The axes of the slice: those of the tensor, apart from added or dropped axes of one element.
-    steps = tuple(_take_next_step(places, size) for size in taken.shape)
+    steps = tuple(_take_next_step(axes, size) for size in taken.shape)
     source = broadcast_strides(value.shape, taken.shape)
     flat = ((tensor.size,), (1,))
     copy = moving.make_mover(runtime, tensor.dtype, flat[0], flat[1], flat[1], tensor.size)
@@ -104,8 +104,8 @@ def strided_slice_update(
     return calls.make_producer(runtime, out, write)
 
 
-def _take_next_step(places: Any, size: int) -> int:
+def _take_next_step(axes: Any, size: int) -> int:
     """Return the stride of the next axis of ``size`` elements; 0 for an axis of one element."""
     if size == 1:
         return 0
-    return int(next(step for step, count in places if count == size))
+    return int(next(step for step, count in axes if count == size))

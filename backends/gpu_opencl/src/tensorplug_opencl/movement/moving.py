@@ -173,7 +173,7 @@ def _drop_axes(layout: Layout, axes: tuple[int, ...]) -> Layout:
     )
 
 
-def _define_places(rank: int) -> str:
+def _define_offsets(rank: int) -> str:
     """Return the struct of the outer axes, and the functions that find a run or a tile."""
     fields = [("size", rank), ("x_step", rank), ("y_step", rank)]
     if not rank:
@@ -181,15 +181,15 @@ def _define_places(rank: int) -> str:
     return "\n".join(
         [
             templates.declare_layout(fields),
-            templates.define_place("x_place", rank, "size", "x_step"),
-            templates.define_place("y_place", rank, "size", "y_step"),
+            templates.define_offset("x_offset", rank, "size", "x_step"),
+            templates.define_offset("y_offset", rank, "size", "y_step"),
         ]
     )
 
 
 def _write_start(side: str, rank: int, which: str) -> str:
     """Return the C expression for the start of the run or tile called ``which``."""
-    return f"{side}_start" + (f" + {side}_place({which}, layout)" if rank else "")
+    return f"{side}_start" + (f" + {side}_offset({which}, layout)" if rank else "")
 
 
 def _convert_starts(starts: tuple[int, int], index: templates.Index) -> list[Any]:
@@ -233,7 +233,7 @@ def _write_run_source(
     ctype: str,
     rank: int,
     steps: list[int],
-    place: str,
+    declarations: str,
     index: templates.Index,
     *,
     interleaved: bool,
@@ -245,7 +245,7 @@ def _write_run_source(
     ]
     body = f"""  const index_t i = get_global_id(0);
   if (i >= items) return;
-  {place}
+  {declarations}
   global const {ctype} *restrict from = x + (index_t)({_write_start("x", rank, "row")});
   global {ctype} *restrict to = y + (index_t)({_write_start("y", rank, "row")});
   const long begin = piece * first;
@@ -264,7 +264,7 @@ def _write_run_source(
         ],
         body,
         index=index,
-        declarations=_define_places(rank),
+        declarations=_define_offsets(rank),
     )
 
 
@@ -357,5 +357,5 @@ def _write_tile_source(ctype: str, rank: int, index: templates.Index, side: int,
         [*templates.declare_indices(*names), *(["const Layout layout"] if rank else [])],
         body,
         index=index,
-        declarations="\n".join([*macros, _define_places(rank)]),
+        declarations="\n".join([*macros, _define_offsets(rank)]),
     )

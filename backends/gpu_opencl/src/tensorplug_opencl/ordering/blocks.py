@@ -98,8 +98,8 @@ def _launch_network(runtime: Runtime, keys: Keys, rows: Rows) -> Launch:
   const index_t first = get_group_id(0) % blocks * {rows.block};
   x += row * length; y += row * stride;
   for (int at = lane; at < {rows.block}; at += {half}) {{
-    const index_t place = first + at;
-    held[at] = place < length ? element(key((A)x[place]), (int)place) : last();
+    const index_t offset = first + at;
+    held[at] = offset < length ? element(key((A)x[offset]), (int)offset) : last();
   }}
   network(held, lane, {rows.block});
   for (int at = lane; at < {rows.block}; at += {half})
@@ -185,13 +185,13 @@ def _write_rows(keys: Keys, width: int, *, last: bool) -> str:
     """Return the statements that write a sorted block in its order, vectors at a time."""
     if last:
         parts = {"r": (keys.result, "shown_all(held[at + k])")}
-        write = f"write_{keys.result}(to + place, r[k], limit - place);"
+        write = f"write_{keys.result}(to + offset, r[k], limit - offset);"
     elif keys.paired:
         parts = {"r": (keys.lane, "held[at + k].key"), "s": (keys.lane, "held[at + k].index")}
-        write = "{ V v; v.key = r[k]; v.index = s[k]; store_all(to + place, v); }"
+        write = "{ V v; v.key = r[k]; v.index = s[k]; store_all(to + offset, v); }"
     else:
         parts = {"r": (keys.lane, "held[at + k]")}
-        write = "store_all(to + place, r[k]);"
+        write = "store_all(to + offset, r[k]);"
     reads = "".join(
         f"""      {ctype}{width} {name}[{width}];
       for (int k = 0; k < {width}; k++) {name}[k] = {value};
@@ -200,7 +200,7 @@ def _write_rows(keys: Keys, width: int, *, last: bool) -> str:
         for name, (ctype, value) in parts.items()
     )
     return f"""    for (int at = 0; at < m; at += {width}) {{
-{reads}      for (int k = 0, place = at; k < {width} && place < limit; k++, place += m)
+{reads}      for (int k = 0, offset = at; k < {width} && offset < limit; k++, offset += m)
         {write}
     }}"""
 

@@ -1,8 +1,8 @@
 """Keys: signed integers that order as elements do, alone or together with the elements' indices.
 
-A NaN has the largest key but for the padding's. With its index, an element has a place in a total
-order, equals in the order of their indices. A key of 32 bits and an index fit into one integer.
-Keys without indices are for elements that can be told from their keys: so 0.0 comes after -0.0.
+A NaN has the largest key but for the padding's. With their indices, elements are in a total order,
+equals in the order of their indices. A key of 32 bits and an index fit into one integer.
+Keys without indices are for elements that follow from their keys: so 0.0 comes after -0.0.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FLOATS: Final = {
 
 
 class Keys(NamedTuple):
-    """The keys of elements of ``dtype``; ``placed``: together with their indices.
+    """The keys of elements of ``dtype``; ``indexed``: together with their indices.
 
     In C: ``A`` is an element, ``K`` its key, and ``E`` what is sorted. ``key(x)``,
     ``element(key, index)``, ``after(e, f)`` and ``last()``, which nothing comes after;
@@ -34,7 +34,7 @@ class Keys(NamedTuple):
 
     dtype: DType
     descending: bool
-    placed: bool
+    indexed: bool
 
     @property
     def ctype(self) -> str:
@@ -44,12 +44,12 @@ class Keys(NamedTuple):
     @property
     def paired(self) -> bool:
         """Whether key and index are two integers."""
-        return self.placed and self.dtype.itemsize == 8
+        return self.indexed and self.dtype.itemsize == 8
 
     @property
     def lane(self) -> str:
         """The C type of the integers that are sorted."""
-        return "long" if self.placed else self.ctype
+        return "long" if self.indexed else self.ctype
 
     @property
     def element(self) -> DType:
@@ -64,11 +64,11 @@ class Keys(NamedTuple):
     @property
     def result(self) -> str:
         """The C type of a result."""
-        return "int" if self.placed else ctypes.stored(self.dtype)
+        return "int" if self.indexed else ctypes.stored(self.dtype)
 
     def describe(self) -> str:
         """Return what is sorted and how, for titles."""
-        return f"{'places of ' if self.placed else ''}{self.dtype} " + (
+        return f"{'indices of ' if self.indexed else ''}{self.dtype} " + (
             "down" if self.descending else "up"
         )
 
@@ -96,7 +96,7 @@ class Keys(NamedTuple):
                 f"INLINE E last() {{ return {self.lane.upper()}_MAX; }}",
                 "INLINE int after(E e, E f) { return e > f; }",
             ]
-            if self.placed:
+            if self.indexed:
                 rest += [
                     "INLINE E element(K k, int i) { return (E)k << 32 | (E)i; }",
                     "INLINE K key_of(E e) { return (K)(e >> 32); }",
@@ -135,7 +135,7 @@ class Keys(NamedTuple):
                 "v.key = inside ? v.key : last().key;\n"
                 "  v.index = inside ? v.index : last().index; return v;"
             )
-        elif self.placed:
+        elif self.indexed:
             elements = f"return convert_{wide}(k) << 32 | ({numbers});"
             shown = f"return convert_int{width}(v);"
         else:
@@ -179,7 +179,7 @@ class Keys(NamedTuple):
             lines = [
                 f"{key} k = as_{key}(x);",
                 f"k ^= k >> {sign} & ({key})({most});",  # negative floats count backwards
-                *([f"k = k == -1 ? ({key})(0) : k;  // of -0.0"] if self.placed else []),
+                *([f"k = k == -1 ? ({key})(0) : k;  // of -0.0"] if self.indexed else []),
                 f"k = x != x ? ({key})({undefined}) : k;",
             ]
         elif self.dtype.kind == "unsigned" and self.dtype.itemsize >= 4:

@@ -2,7 +2,7 @@
 
 Blocks are sorted in local memory: by the vectors of one work-item on a CPU, by a group of
 work-items elsewhere. What is sorted has a total order, except for equal elements without indices,
-which cannot be told apart: so networks, which are not stable, keep the order of equals.
+which are the same: so networks, which are not stable, keep the order of equals.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def make_sorter(
 
     Equals keep the order of their indices, in descending order too.
     """
-    return _make_sorter(runtime, Keys(dtype, descending, placed=True), count, length)
+    return _make_sorter(runtime, Keys(dtype, descending, indexed=True), count, length)
 
 
 def make_value_sorter(
@@ -46,7 +46,7 @@ def make_value_sorter(
 
     Zeros of either sign keep their order. None where it is best to sort indices.
     """
-    keys = Keys(dtype, descending, placed=False)
+    keys = Keys(dtype, descending, indexed=False)
     if not blocks.sorts_vectors(runtime, keys):
         return None
     sort = _make_sorter(runtime, keys, count, length)
@@ -64,7 +64,7 @@ def make_value_sorter(
 
 def _make_sorter(runtime: Runtime, keys: Keys, count: int, length: int) -> Sorter:
     rows, begin = blocks.launch_first(runtime, keys, count, length)
-    shown = dt.int32 if keys.placed else keys.dtype
+    shown = dt.int32 if keys.indexed else keys.dtype
     out = TensorType(shown, (count, length))
     if rows.blocks == 1:
         return calls.make_producer(runtime, out, begin)
@@ -95,10 +95,10 @@ def _make_sorter(runtime: Runtime, keys: Keys, count: int, length: int) -> Sorte
 # on the diagonal on which the chunk begins (the "merge path").
 _SPLIT: Final = """  const index_t i = get_global_id(0);
   if (i >= items) return;
-  const index_t row = i / chunks, place = i % chunks * chunk;
-  const index_t start = place / (2 * run) * (2 * run);
+  const index_t row = i / chunks, begin = i % chunks * chunk;
+  const index_t start = begin / (2 * run) * (2 * run);
   const index_t middle = min(start + run, length), end = min(middle + run, length);
-  const index_t ahead = place - start, firsts = middle - start, seconds = end - middle;
+  const index_t ahead = begin - start, firsts = middle - start, seconds = end - middle;
   x += row * length; y += row * stride;
   index_t low = ahead > seconds ? ahead - seconds : 0, high = min(ahead, firsts);
   while (low < high) {
@@ -113,8 +113,8 @@ _SPLIT: Final = """  const index_t i = get_global_id(0);
 def _launch_merge(runtime: Runtime, keys: Keys, rows: Rows, run: int, *, last: bool) -> Launch:
     """Return the launch that merges neighbouring runs of ``run`` elements of each row."""
     ctype, show = blocks.choose_target(keys, last=last)
-    body = f"""{_SPLIT}  const index_t stop = min(place + chunk, min(end, stride));
-  for (index_t at = place; at < stop; at++) {{
+    body = f"""{_SPLIT}  const index_t stop = min(begin + chunk, min(end, stride));
+  for (index_t at = begin; at < stop; at++) {{
     const int first = a < middle && (b >= end || !after(x[a], x[b]));
     const E e = x[first ? a : b];
     y[at] = {show.format("e")};
@@ -147,13 +147,13 @@ def _launch_vector_merge(
     write = (
         f"write_{ctype}(y + at, shown_all(v), stride - at);" if last else "store_all(y + at, v);"
     )
-    body = f"""{_SPLIT}  const index_t stop = min(place + chunk, min(end, stride));
+    body = f"""{_SPLIT}  const index_t stop = min(begin + chunk, min(end, stride));
   V rest;
   {{
 {take}
     rest = v;
   }}
-  for (index_t at = place; at < stop; at += {width}) {{
+  for (index_t at = begin; at < stop; at += {width}) {{
 {take}
     V w = turn_{width - 1}(v);
     exchange(&rest, &w);

@@ -29,7 +29,7 @@ int before(A a, int a_index, A b, int b_index) {{
   if (b {sign} a || (b != b && a == a)) return 0;
   return a_index < b_index;
 }}"""
-BLOCK: Final = 512  # elements whose best is found, in vectors, before its place
+BLOCK: Final = 512  # elements whose best is searched for, in vectors, before its position
 CHAINS: Final = 4  # vectors of a block that are compared at once
 
 
@@ -85,9 +85,9 @@ def _write_program(
     struct = templates.declare_layout(fields)
     declarations = [f"typedef {ctypes.computed(dtype)} A;", order, struct]
     if kept:
-        declarations.append(templates.define_place("kept_place", kept, "size", "by"))
+        declarations.append(templates.define_offset("kept_offset", kept, "size", "by"))
     if reduced:
-        declarations.append(templates.define_place("inner_place", reduced, "inner", "inner_by"))
+        declarations.append(templates.define_offset("inner_offset", reduced, "inner", "inner_by"))
     candidates = [templates.Array("candidates", "int")] if among else []
     return templates.write_program(
         title,
@@ -118,10 +118,10 @@ def _launch_walk(
     """
     items = walk.outputs * parts
     index = layouts.index_dtype(walk.outputs * walk.length, items)
-    reads = "inner_place(r, layout)" if walk.reduced.rank else "0"
+    reads = "inner_offset(r, layout)" if walk.reduced.rank else "0"
     body = f"""  const index_t i = get_global_id(0);
   if (i >= items) return;
-  x += {"kept_place(i / parts, layout)" if walk.kept.rank else "0"};
+  x += {"kept_offset(i / parts, layout)" if walk.kept.rank else "0"};
   int best = -1;
   A best_value = 0;
   for (index_t r = i % parts; r < length; r += parts) {{
@@ -141,7 +141,7 @@ def _launch_blocks(
 ) -> Launch:
     """Return the same launch for contiguous rows; it finds the best of blocks in vectors.
 
-    It then searches only the block with the best element for its place.
+    It then searches only the block with the best element for its position.
     """
     items = walk.outputs * parts
     index = layouts.index_dtype(walk.outputs * walk.length, items)
@@ -155,7 +155,7 @@ def _launch_blocks(
     sign = "<" if "a <" in order else ">"
     body = f"""  const index_t i = get_global_id(0);
   if (i >= items) return;
-  x += {"kept_place(i / parts, layout)" if walk.kept.rank else "0"};
+  x += {"kept_offset(i / parts, layout)" if walk.kept.rank else "0"};
   const index_t begin = i % parts * span, end = min(length, begin + span);
   A best = 0;
   index_t best_at = end;
@@ -204,12 +204,12 @@ def _launch_final(runtime: Runtime, walk: Walk, dtype: DType, parts: int, order:
     index = layouts.index_dtype(items * walk.length)
     body = f"""  const index_t i = get_global_id(0);
   if (i >= items) return;
-  x += {"kept_place(i, layout)" if walk.kept.rank else "0"};
+  x += {"kept_offset(i, layout)" if walk.kept.rank else "0"};
   int best = -1;
   A best_value = 0;
   for (index_t part = 0; part < parts; part++) {{
     const int at = candidates[i * parts + part];
-    const A v = (A)x[{"inner_place(at, layout)" if walk.reduced.rank else "0"}];
+    const A v = (A)x[{"inner_offset(at, layout)" if walk.reduced.rank else "0"}];
     if (best < 0 || before(v, at, best_value, best)) {{ best = at; best_value = v; }}
   }}
   y[i] = best;"""

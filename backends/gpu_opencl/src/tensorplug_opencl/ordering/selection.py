@@ -41,7 +41,7 @@ def make_selector(
     It takes a dense [count, length] buffer, then those of the results, [count, k]: the largest
     first, of equals the one with the lowest index. None where it is best to sort the rows.
     """
-    keys = Keys(dtype, descending=True, placed=True)
+    keys = Keys(dtype, descending=True, indexed=True)
     if blocks.sorts_vectors(runtime, keys):
         block = max(SHORTEST, 1 << (SHARE * k - 1).bit_length())
         parts = rows.count_parts_on_cpu(runtime, count, length)
@@ -63,7 +63,7 @@ class _Search(NamedTuple):
     """One pass over ``number`` rows of ``length`` elements, in parts.
 
     ``size``: the number of elements of a row that it reads. These are all, or else, if ``among``,
-    candidates, whose indices are given in the order of the row.
+    candidates, whose indices are in the order of the row.
     """
 
     number: int
@@ -80,7 +80,7 @@ class _Search(NamedTuple):
         return self.number * self.parts
 
     @property
-    def place(self) -> str:
+    def position(self) -> str:
         """The index in its row of element ``at`` of a part."""
         return "own[at]" if self.among else "((int)first + (int)at)"
 
@@ -94,12 +94,12 @@ class _Search(NamedTuple):
   global const S *row = x + item / parts * length;{own}"""
 
     def write(self, at: str, source_index: str) -> str:
-        """Return the statement that writes the index ``place`` as number ``at``."""
+        """Return the statement that writes an index as number ``at``."""
         if self.parts > 1:
             return f"indices[item * k + {at}] = {source_index};"
         return (
-            f"{{ const int found = {source_index}; indices[item * k + {at}] = found; "
-            f"values[item * k + {at}] = row[found]; }}"
+            f"{{ const int source = {source_index}; indices[item * k + {at}] = source; "
+            f"values[item * k + {at}] = row[source]; }}"
         )
 
     def launch(
@@ -159,12 +159,13 @@ def _launch_vectors(runtime: Runtime, keys: Keys, search: _Search) -> Launch:
         networks.define_block_sort(width, m),
         f"INLINE int slot(int n) {{ return n % {m} * {width} + n / {m}; }}",
     ]
-    step = f"""        const int place = {search.place};
-        const K one = key((A)row[place]);
-        if (one < least) {{ put(held, slot(count), element(one, place)); count++; }}"""
+    step = f"""        const int position = {search.position};
+        const K one = key((A)row[position]);
+        if (one < least) {{ put(held, slot(count), element(one, position)); count++; }}"""
     if search.among:
         read = f"""    for (index_t at = 0; at < {search.block}; at++)
-      put(held, at, at < span ? element(key((A)row[{search.place}]), {search.place}) : last());"""
+      put(held, at,
+        at < span ? element(key((A)row[{search.position}]), {search.position}) : last());"""
         scan = f"""      for (; at < span && count < {search.block}; at++) {{
 {step}
       }}"""
@@ -216,7 +217,7 @@ def _launch_group(runtime: Runtime, keys: Keys, search: _Search) -> Launch:
   const index_t item = get_group_id(0);
 {search.begin}
   for (index_t at = lane; at < {block}; at += {group})
-    held[at] = at < span ? element(key((A)row[{search.place}]), {search.place}) : last();
+    held[at] = at < span ? element(key((A)row[{search.position}]), {search.position}) : last();
   index_t next = {block};
   int count;
   do {{
@@ -228,9 +229,9 @@ def _launch_group(runtime: Runtime, keys: Keys, search: _Search) -> Launch:
     while (next < span && count <= {group}) {{
       const index_t at = next + lane;
       if (at < span) {{
-        const int place = {search.place};
-        const K one = key((A)row[place]);
-        if (one < least) held[atomic_inc(&kept)] = element(one, place);
+        const int position = {search.position};
+        const K one = key((A)row[position]);
+        if (one < least) held[atomic_inc(&kept)] = element(one, position);
       }}
       next += {group};
       barrier(CLK_LOCAL_MEM_FENCE);

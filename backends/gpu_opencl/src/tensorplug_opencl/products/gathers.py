@@ -1,7 +1,7 @@
 """The index maps of products' operands that are not matrices in memory, but lie in images.
 
 The row and the column of an element are each split into digits (image, position, channel; tap,
-channel). Every digit moves the element's place, and perhaps its coordinate along an axis of the
+channel). Every digit moves the element's offset, and perhaps its coordinate along an axis of the
 image; where that lies outside, on padding, the element is 0. Place and coordinates are sums of a
 part that depends only on the row and a part that depends only on the column, so loops find each
 part once.
@@ -29,7 +29,7 @@ LINE: Final = 16  # elements of a line
 class Digit(NamedTuple):
     """One digit of a row or column number.
 
-    Each increment moves the place by ``step`` elements, and the coordinate along ``axis``, if
+    Each increment moves the offset by ``step`` elements, and the coordinate along ``axis``, if
     there is one, by ``move``.
     """
 
@@ -49,7 +49,7 @@ class Bound(NamedTuple):
 class Gathered(NamedTuple):
     """An operand of a product as the digits of its rows and columns, the last ones fastest.
 
-    ``start``: the place where all digits are 0, which may lie before the array. ``batch`` is
+    ``start``: the offset where all digits are 0, which may lie before the array. ``batch`` is
     empty: this takes the place of a ``matrices.Matrix`` without batch axes.
     """
 
@@ -110,7 +110,7 @@ class Gathered(NamedTuple):
         return [np.array([number % 2 ** (8 * index.itemsize) for number in numbers], index)]
 
     def declarations(self, name: str) -> str:
-        """Return the struct, and the functions that find the parts of a place."""
+        """Return the struct, and the functions that find the parts of a offset."""
         divisors = [
             f"{divisor}_{part}" for divisor in self._divisors() for part in ("magic", "shift")
         ]
@@ -134,7 +134,7 @@ class Gathered(NamedTuple):
     def _finder(
         self, name: str, side: str, digits: Sequence[Digit], first: Mapping[str, str]
     ) -> str:
-        """Return the function from a row or column number to its part of place and coordinates."""
+        """Return the function from the number of a row or column to its part."""
         lines = [
             f"INLINE {name}_Part {name}_{side}(index_t rest, const {name}_View by) {{",
             f"  {name}_Part part;",
@@ -171,19 +171,19 @@ class Gathered(NamedTuple):
     # Expressions in programs ---------------------------------------------------------
 
     def part_type(self, name: str) -> str:
-        """Return the type of a part of a place."""
+        """Return the type of a part of a offset."""
         return f"{name}_Part"
 
     def part(self, name: str, axis: str, number: str) -> str:
         """Return the expression of the part that a row's or column's number determines."""
         return f"{name}_{axis}({number}, {name}_view)"
 
-    def place(self, row: str, column: str) -> str:
-        """Return the place that two named parts make together."""
+    def offset(self, row: str, column: str) -> str:
+        """Return the offset that two named parts make together."""
         return f"{row}.at + {column}.at"
 
     def inside(self, name: str, row: str, column: str) -> str | None:
-        """Return the condition that two parts make a place in the array; None if always."""
+        """Return the condition that two parts make an offset in the array; None if always."""
         return f"{name}_inside({row}, {column}, {name}_view)" if self.bounds else None
 
 

@@ -26,7 +26,7 @@ __all__ = ["NO_EPILOGUE", "Epilogue", "Product", "make_multiplier"]
 
 SHORTEST: Final = 256  # the least inner elements of a slice
 LONGER: Final = 1024  # the same on CPUs, which can also use smaller blocks of C
-WAVES: Final = 2  # tiles wanted for each compute unit
+WAVES: Final = 2  # tiles for each compute unit
 
 
 def make_multiplier(
@@ -35,7 +35,7 @@ def make_multiplier(
     """Return a callable that enqueues the product (no axis of which is empty).
 
     It takes the buffers of A, B, the epilogue's inputs, and C. ``way`` and ``cut``, the number of
-    slices, are chosen where they are not given.
+    slices, are chosen where the caller names none.
     """
     if product.columns < product.rows and product.columns < min(
         tiles.rows for tiles in tiled_products.TILES[:4]

@@ -31,7 +31,7 @@ class Matrix(NamedTuple):
 
     @property
     def form(self) -> str:
-        """The form of the C text for places, for titles: always the same."""
+        """The form of the C text for offsets, for titles: always the same."""
         return ""
 
     def parameters(self, name: str) -> list[str]:
@@ -47,17 +47,17 @@ class Matrix(NamedTuple):
         return ""
 
     def part_type(self, _name: str) -> str:
-        """Return the type of the part of a place that the row, or the column, decides."""
+        """Return the type of the part of a offset that the row, or the column, decides."""
         return "index_t"
 
     def part(self, name: str, axis: str, number: str) -> str:
         """Return the expression of the part that a row's or column's number decides."""
         return f"({number}) * {name}_{axis}"
 
-    def place(self, row: str, column: str) -> str:
-        """Return the place that two parts, given as names, make together."""
+    def offset(self, row: str, column: str) -> str:
+        """Return the offset that two parts, by their names, make together."""
         return f"{row} + {column}"
 
     def inside(self, _name: str, _row: str, _column: str) -> str | None:
-        """Return the condition that two parts make a place in the array: they always do."""
+        """Return the condition that two parts make an offset in the array: they always do."""
         return None

@@ -1,6 +1,6 @@
 """The C functions that pack rows of A, or columns of B, into the panels of ``panels``.
 
-A panel holds, for each place on the inner axis, ``width`` rows of A or columns of B; these lie
+A panel holds, for each element of the inner axis, ``width`` rows of A or columns of B; these lie
 across. Elements beyond the last row or column have any value: their products are not stored.
 """
 
@@ -18,7 +18,7 @@ _AXES: Final = {"a": ("row", "column"), "b": ("column", "row")}  # across, inner
 
 
 def write_call(name: str, operand: Operand, to: str, first: str, panels: str) -> str:
-    """Return the statement that packs ``panels``, ``count`` inner places from k0 on of each.
+    """Return the statement that packs ``panels``, ``count`` inner elements from k0 on of each.
 
     The first of them begins with row or column ``first``.
     """
@@ -64,7 +64,7 @@ def write_function(
         "length": length,
         "step": step,
         "inside": "true" if inside is None else inside,
-        "place": operand.place(row, column),
+        "offset": operand.offset(row, column),
     }
     for key, value in values.items():
         text = text.replace(f"{{{key}}}", value)
@@ -80,7 +80,7 @@ def _describe_run(digits: tuple[Digit, ...], axis: str) -> tuple[str, str]:
 
     These are the last digit's values, unless it moves along an axis with a bound. (Values that lie
     backwards are not a run either: their distance is unsigned and wraps around only in sums of
-    places.)
+    offsets.)
     """
     at = len(digits) - 1
     step = "1" if digits[at].step == 1 else f"{{name}}_view.{axis}_step{at}"
@@ -138,7 +138,7 @@ void pack_{name}(local A *to, global const S *x, index_t first, index_t panels, 
         const {name}_Part own = parts[r];
         local A *put = to + k * {width} + r;
         if ({inside}) {
-          global const S *from = x + ({place});
+          global const S *from = x + ({offset});
           for (index_t j = 0; j < run; j++) put[j * {width}] = (A)from[j * {step}];
         } else
           for (index_t j = 0; j < run; j++) put[j * {width}] = 0;
@@ -153,12 +153,12 @@ _ACROSS: Final = """
 void pack_{name}(local A *to, global const S *x, index_t first, index_t panels, index_t limit,
                  index_t k0, index_t count, const {name}_View {name}_view) {
   {name}_Part parts[{most}];
-  int places[{most}], lengths[{most}], runs = 0;
+  int starts[{most}], lengths[{most}], runs = 0;
   const int there = (int)min(limit - first, panels * {width});
   for (int r = 0; r < there; runs++) {
     const index_t left = {length} - (first + r) % {length};
     parts[runs] = {name}_{across}(first + r, {name}_view);
-    places[runs] = r / {width} * DEPTH * {width} + r % {width};
+    starts[runs] = r / {width} * DEPTH * {width} + r % {width};
     lengths[runs] = min((int)min(left, (index_t)(there - r)), {width} - r % {width});
     r += lengths[runs];
   }
@@ -167,11 +167,11 @@ void pack_{name}(local A *to, global const S *x, index_t first, index_t panels, 
     for (int n = 0; n < runs; n++) {
       const {name}_Part own = parts[n];
       const int length = lengths[n];
-      local A *put = to + places[n];
+      local A *put = to + starts[n];
       if (!({inside}))
         for (int r = 0; r < length; r++) put[r] = 0;
       else {
-        global const S *from = x + ({place});
+        global const S *from = x + ({offset});
         if (length == {width})
           for (int r = 0; r < {width}; r++) put[r] = (A)from[r * {step}];
         else

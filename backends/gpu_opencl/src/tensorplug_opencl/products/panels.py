@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 TALL: Final = 6  # rows: with two vectors of columns they fill 12 of 16 registers
 DEPTH: Final = 128
-BUSY: Final = 4  # blocks wanted per core: if there are fewer, the inner axis is cut
+BUSY: Final = 4  # blocks per core: if there are fewer, the inner axis is cut
 # Times in multiplications of vectors, as measured: of packing an element, or one of a row of B, of
 # which neighbours are packed together; of storing an element of C, alone or in a vector; of
 # starting a block. ``SLACK``: the part of a block for which the cores wait for the last one.
@@ -155,11 +155,11 @@ def _write_source(
         closing = ""
     join = product_texts.write_sum(product, "made[v]", "to[v]", "left[v]")
     clear = "if (in_blocks) left[v] = 0; " if exact else ""
-    lows = "local V *lows = low + place;" if exact else ""
-    left = "local V *left = low + place;" if exact else ""
+    lows = "local V *lows = low + offset;" if exact else ""
+    left = "local V *left = low + offset;" if exact else ""
     part, column_part = product.c.part_type("c"), product.c.part("c", "column", "column + x")
     find_columns = ""
-    if not isinstance(product.c, Matrix):  # finding its place takes longer than storing it
+    if not isinstance(product.c, Matrix):  # finding its offset takes longer than storing it
         find_columns = (
             f"{part} across[WIDE]; for (int x = 0; x < filled; x++) across[x] = {column_part};"
         )
@@ -193,8 +193,8 @@ def _write_source(
     {"" if in_place else packing.write_call("a", product.a, "packed_a", "row0", "tall")}
     for (index_t j = 0; j < wide; j++)
       for (index_t i = 0; i < tall; i++) {{
-        const index_t place = (j * {at.down} + i) * VECTORS;
-        local V *to = total + place;
+        const index_t offset = (j * {at.down} + i) * VECTORS;
+        local V *to = total + offset;
         {left}
         V made[VECTORS];
         multiply({factor}, packed_b + j * 2 * DEPTH, count, made);
@@ -211,8 +211,8 @@ def _write_source(
     {done}
     {find_columns}
     for (index_t i = 0; i < tall; i++) {{
-      const index_t place = (j * {at.down} + i) * VECTORS;
-      local const A *sum = (local const A *)(total + place);
+      const index_t offset = (j * {at.down} + i) * VECTORS;
+      local const A *sum = (local const A *)(total + offset);
       {lows}
       const index_t row = row0 + i * TALL;
       const index_t high = min(rows - row, (index_t)TALL);
@@ -285,7 +285,7 @@ def _write_vectors(product: Product, lanes: int) -> tuple[str, str, str]:
         }}"""
     halves = []
     for half in range(2):
-        name, at = f"half{half}", f"place + 2 * v + {half}"
+        name, at = f"half{half}", f"offset + 2 * v + {half}"
         halves.append(f"V {name} = total[{at}];")
         if product.dtype.kind == "float":
             rest = f"const V rest = low[{at}]; {name} += rest - rest == 0 ? rest : (V)0;"

@@ -112,11 +112,11 @@ def list_constants(product: Product, index: templates.Index, more: Mapping[str, 
     """Return the arguments that ``write_program`` declares after the arrays."""
     arrays = _list_arrays(product)
     numbers = [*more.values(), *_list_sizes(product).values()]
-    places = [argument for operand in arrays.values() for argument in operand.arguments(index)]
+    offsets = [argument for operand in arrays.values() for argument in operand.arguments(index)]
     computed = ctypes.host(ctypes.ring(product.dtype))
     values: list[np.generic] = [computed.type(number) for _, number in product.epilogue.numbers]
     struct = layouts.pack([_collapse_batches(product)], index)
-    return [*map(index.type, numbers), *places, *values, *([] if struct is None else [struct])]
+    return [*map(index.type, numbers), *offsets, *values, *([] if struct is None else [struct])]
 
 
 def _list_sizes(product: Product) -> dict[str, int]:
@@ -155,10 +155,10 @@ def write_program(
     names = list(operands)
     rank = _collapse_batches(product).rank
     fields = [("size", rank), *((f"{name}_by", rank) for name in names)]
-    places = [
-        templates.define_place(f"{name}_place", rank, "size", f"{name}_by") for name in names
+    offsets = [
+        templates.define_offset(f"{name}_offset", rank, "size", f"{name}_by") for name in names
     ]
-    moved = " ".join(f"{name} += {name}_place(batch, layout);" for name in names)
+    moved = " ".join(f"{name} += {name}_offset(batch, layout);" for name in names)
     end = define_epilogue(product.epilogue, written)
     if ctypes.computed(product.dtype) == element:
         library = functions.define(product.epilogue.expression, product.dtype)
@@ -184,7 +184,7 @@ def write_program(
                 library,
                 f"typedef {stored} S;",
                 *(operand.declarations(name) for name, operand in operands.items()),
-                *([templates.declare_layout(fields), *places] if rank else []),
+                *([templates.declare_layout(fields), *offsets] if rank else []),
                 f"#define AT(batch) {moved if rank else ''}",
                 end,
                 define_join(element),
@@ -205,19 +205,19 @@ def write_store(product: Product, value: str, row: str, column: str) -> str:
 
 
 def write_put(product: Product, value: str, at: tuple[str, str], parts: tuple[str, str]) -> str:
-    """Return that statement for a place whose parts are already known, by these names.
+    """Return that statement for an offset whose parts are already known, by these names.
 
     ``at``: the row and the column.
     """
     row, column = at
-    places = {
+    offsets = {
         name: f"{row} * {name}_row + {column} * {name}_column"
         for name, _ in product.epilogue.inputs
     }
     inside = product.c.inside("c", *parts)
     condition = "" if inside is None else f"if ({inside}) "
-    result = call_epilogue(product.epilogue, value, places)
-    return f"{condition}c[{product.c.place(*parts)}] = {result};"
+    result = call_epilogue(product.epilogue, value, offsets)
+    return f"{condition}c[{product.c.offset(*parts)}] = {result};"
 
 
 def define_epilogue(epilogue: Epilogue, written: str) -> str:
@@ -234,11 +234,11 @@ def define_join(element: str) -> str:
     return _JOIN[element]
 
 
-def call_epilogue(epilogue: Epilogue, value: str, places: Mapping[str, str]) -> str:
-    """Return the call of that function; ``places`` are the places at which it reads each input."""
+def call_epilogue(epilogue: Epilogue, value: str, offsets: Mapping[str, str]) -> str:
+    """Return the call of that function, which reads each input at its offset."""
     arguments = [
         value,
-        *(f"{name}[{place}]" for name, place in places.items()),
+        *(f"{name}[{offset}]" for name, offset in offsets.items()),
         *(f"{name}_argument" for name, _ in epilogue.numbers),
     ]
     return f"epilogue({', '.join(arguments)})"

@@ -125,7 +125,7 @@ class Side(NamedTuple):
         """Elements that a work-item brings."""
         return -(-self.length * self.tile.depth // self.tile.items)
 
-    def place(self, number: int) -> tuple[str, str]:
+    def element(self, number: int) -> tuple[str, str]:
         """Return which element, (across, inner), is a work-item's ``number``-th.
 
         One of the two is the same for all of them if the other's length divides the group.
@@ -150,17 +150,17 @@ class Side(NamedTuple):
         return ("row", "column") if self.name == "a" else ("column", "row")
 
     def _parts(self, axis: int) -> dict[str, str]:
-        """Return, for each place along the axis that the work-item reads at, a name."""
+        """Return, for each index along the axis that the work-item reads at, a name."""
         word = self._axes[axis]
-        places = [self.place(number)[axis] for number in range(self.share)]
-        return {place: f"{self.name}_{word}{n}" for n, place in enumerate(dict.fromkeys(places))}
+        indices = [self.element(number)[axis] for number in range(self.share)]
+        return {index: f"{self.name}_{word}{n}" for n, index in enumerate(dict.fromkeys(indices))}
 
     def across(self) -> list[str]:
-        """Return declarations of the constant parts of the places: those that lie across."""
+        """Return declarations of the constant parts of the indices: those that lie across."""
         ctype = self.operand.part_type(self.name)
         lines = []
-        for place, name in self._parts(0).items():
-            number = f"min({self.name}_first + {place}, {self.limit} - 1)"
+        for index, name in self._parts(0).items():
+            number = f"min({self.name}_first + {index}, {self.limit} - 1)"
             part = self.operand.part(self.name, self._axes[0], number)
             lines.append(f"  const {ctype} {name} = {part};")
         return lines
@@ -171,20 +171,20 @@ class Side(NamedTuple):
         across, inner = self._parts(0), self._parts(1)
         lines = [
             f"      const {ctype} {name} = "
-            f"{self.operand.part(self.name, self._axes[1], f'k0 + {place}')};"
-            for place, name in inner.items()
+            f"{self.operand.part(self.name, self._axes[1], f'k0 + {index}')};"
+            for index, name in inner.items()
         ]
         for number in range(self.share):
-            place = self.place(number)
-            parts = (across[place[0]], inner[place[1]])
+            index = self.element(number)
+            parts = (across[index[0]], inner[index[1]])
             row, column = parts if self.name == "a" else parts[::-1]
             inside = self.operand.inside(self.name, row, column)
-            conditions = [f"k0 + {place[1]} < end"] if guarded else []
+            conditions = [f"k0 + {index[1]} < end"] if guarded else []
             if not self.whole:
                 conditions.append(self._exists(number))
             if inside is not None:
                 conditions.append(inside)
-            value = f"(A){self.name}[{self.operand.place(row, column)}]"
+            value = f"(A){self.name}[{self.operand.offset(row, column)}]"
             if conditions:
                 value = f"{' && '.join(conditions)} ? {value} : 0"
             lines.append(f"      {self.name}_next{number} = {value};")
@@ -198,7 +198,7 @@ class Side(NamedTuple):
         stride = _choose_stride(self.length)
         lines = []
         for number in range(self.share):
-            across, inner = self.place(number)
+            across, inner = self.element(number)
             put = f"((local A *){self.name}_tile)[{inner} * {stride} + {across}]"
             condition = "" if self.whole else f"if ({self._exists(number)}) "
             lines.append(f"    {condition}{put} = {self.name}_next{number};")
@@ -231,7 +231,7 @@ class Grid(NamedTuple):
         """Elements in a vector."""
         return _choose_vector(self.own)
 
-    def place(self, number: int) -> str:
+    def position(self, number: int) -> str:
         """Return where the ``number``-th own element lies in the tile."""
         across = self.length // self.own
         start = number // self.vector * self.vector * across + number % self.vector
@@ -363,7 +363,7 @@ def _write_stores(
     name = "far" if long else "total" if exact else "sum"
     lines = []
     for row in range(down.own):
-        lines.append(f"  {{ const index_t row = a_first + {down.place(row)};")
+        lines.append(f"  {{ const index_t row = a_first + {down.position(row)};")
         lines.append("  if (row < rows) {")
         for column in range(across.own):
             vector, lane = divmod(column, across.vector)
@@ -371,7 +371,7 @@ def _write_stores(
             value = f"{name}{cell}"
             if long:
                 value = f"({value} + (isfinite(low{cell}) ? low{cell} : 0))"
-            lines.append(f"    {{ const index_t column = b_first + {across.place(column)};")
+            lines.append(f"    {{ const index_t column = b_first + {across.position(column)};")
             store = product_texts.write_store(product, value, "row", "column")
             lines.append(f"    if (column < columns) {store} }}")
         lines.append("  } }")

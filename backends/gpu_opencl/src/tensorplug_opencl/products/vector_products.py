@@ -162,7 +162,7 @@ def _launch(runtime: Runtime, product: Product, way: Way) -> Launch:
         product,
         index,
         more,
-        "\n".join([*_write_place(way), *write(product, way)]),
+        "\n".join([*_write_number(way), *write(product, way)]),
         f"typedef {wide} T;\n{loads}",
     )
     arguments: list[Any] = product_texts.list_constants(product, index, more)
@@ -203,8 +203,8 @@ def _write_load(product: Product, way: Way, pointer: str) -> str:
     return value if read == element else f"convert_{element}{way.width}({value})"
 
 
-def _write_place(way: Way) -> Iterator[str]:
-    """Yield the place of a work-item, or group."""
+def _write_number(way: Way) -> Iterator[str]:
+    """Yield the number of a work-item, or group."""
     number = "get_group_id(0)" if way.kind == "group" else "get_global_id(0)"
     yield f"""  const index_t i = {number};
   if (i >= items) return;

@@ -51,7 +51,7 @@ class Recipe(NamedTuple):
 class Form(NamedTuple):
     """How rows are walked: by vectors of ``width``, or by groups of ``width`` work-items.
 
-    ``kept`` and ``reduced`` are the ranks of the layouts of rows and of places in one.
+    ``kept`` and ``reduced`` are the ranks of the layouts of rows and of positions in one.
     """
 
     kind: Literal["lanes", "group", "columns", "tiles"]
@@ -82,10 +82,10 @@ def write_source(recipe: Recipe, form: Form, index: templates.Index) -> str:
     if _uses_vectors(form):
         declarations.append(vectors.declare(form.width, recipe.source, recipe.stored))
     if form.kept:
-        declarations.append(templates.define_place("kept_place", form.kept, "size", "by"))
+        declarations.append(templates.define_offset("kept_offset", form.kept, "size", "by"))
     if form.kind in SIDEWAYS and form.reduced:
         declarations.append(
-            templates.define_place("place_of", form.reduced, "inner_size", "inner_by")
+            templates.define_offset("offset_of", form.reduced, "inner_size", "inner_by")
         )
     return templates.write_program(
         f"{recipe.title} by {form.kind} of {form.width}",
@@ -128,7 +128,7 @@ class _Writer:
     # Where a work-item stands --------------------------------------------------------------
 
     def _write_head(self) -> Iterator[str]:
-        kept = "kept_place({}, layout)" if self._form.kept else "0"
+        kept = "kept_offset({}, layout)" if self._form.kept else "0"
         if self._form.kind in SIDEWAYS:
             yield f"""  const index_t i = get_global_id(0);
   if (i >= items) return;
@@ -222,8 +222,8 @@ class _Writer:
     def _walk_by_columns(self) -> Iterator[str]:
         fold = self._fold
         yield f"  {fold.declare('sum')}"
-        yield f"  for (index_t c = begin; c < end; c++) {{\n    {self._write_place()}"
-        yield f"    {self._write_value('place', single=False)} {fold.take('sum')}\n  }}"
+        yield f"  for (index_t c = begin; c < end; c++) {{\n    {self._write_offset()}"
+        yield f"    {self._write_value('offset', single=False)} {fold.take('sum')}\n  }}"
         yield f"  const A acc = {fold.close('sum')};"
 
     def _walk_by_tiles(self) -> Iterator[str]:
@@ -240,11 +240,11 @@ class _Writer:
         for count in (UNROLLED, 1):
             yield f"  for (; done + {count} <= end; done += {count}) {{"
             for at in range(count):
-                yield f"    index_t place_{at}; {{ const index_t c = done + {at};"
-                yield f"      {self._write_place()} place_{at} = place; }}"
+                yield f"    index_t offset_{at}; {{ const index_t c = done + {at};"
+                yield f"      {self._write_offset()} offset_{at} = offset; }}"
             yield f"    for (uint t = 0; t < tile; t++) {{ {state}"
             for at in range(count):
-                value = self._write_value(f"place_{at} + t * {width}", single=False)
+                value = self._write_value(f"offset_{at} + t * {width}", single=False)
                 yield f"      A acc_{at}; {{ {value} acc_{at} = v; }}"
             yield from self._join_together(count)
             yield f"      {fold.take('acc', 'acc_0')}\n      {keep}\n    }}\n  }}"
@@ -260,5 +260,5 @@ class _Writer:
                 joined = self._fold.join(f"acc_{at}", f"acc_{at + count}")
                 yield f"      acc_{at} = {joined};"
 
-    def _write_place(self) -> str:
-        return f"const index_t place = {'place_of(c, layout)' if self._form.reduced else '0'};"
+    def _write_offset(self) -> str:
+        return f"const index_t offset = {'offset_of(c, layout)' if self._form.reduced else '0'};"

@@ -32,7 +32,7 @@ SHORTEST_PART: Final = 64  # elements of a part on a GPU if each work-item has a
 
 
 class Scan(NamedTuple):
-    """The fold, its array, and the places of its results."""
+    """The fold, its array, and the positions of its results."""
 
     title: str
     fold: Fold

@@ -45,7 +45,7 @@ class Depthwise(NamedTuple):
         shapes: tuple[Shape, Shape, Shape],
         attributes: Attributes,
     ) -> Depthwise:
-        """Return the convolution of x and filter to y, whose ``shapes`` are given."""
+        """Return the convolution of x and filter to y, of these ``shapes``."""
         data_format = attributes["data_format"]
         order = (0, *spatial_axes(data_format), channel_axis(data_format))
         windows = convolution_windows(shapes[0], shapes[1], attributes)
@@ -93,7 +93,7 @@ class Depthwise(NamedTuple):
     ) -> Launch:
         """Return the launch on x (or dy), filter, the epilogue's inputs, and the result.
 
-        ``steps`` are constants for the places of these inputs.
+        ``steps`` are constants for the positions of these inputs.
         """
         stored, computed = ctypes.stored(self.dtype), ctypes.computed(self.dtype)
         kind = ctypes.host(computed).type

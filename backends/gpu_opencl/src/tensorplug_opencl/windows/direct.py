@@ -166,17 +166,21 @@ def prepare_input_gradient(convolution: Convolution, tile: Tile) -> Callable[...
     ``tile``: of that convolution.
     """
     runtime, dtype, turned = convolution.runtime, convolution.dtype, convolution.turned
-    places, channels, outputs = convolution.places, convolution.channels, convolution.outputs
+    spatial, channels, outputs = (
+        convolution.spatial_taps,
+        convolution.channels,
+        convolution.outputs,
+    )
     size = channels * outputs
-    shape = (places, outputs, channels)
+    shape = (spatial, outputs, channels)
     copy = moving.make_mover(
         runtime,
         dtype,
         shape,
         (-size, 1, outputs),
         layouts.row_major(shape),
-        places * size,
-        starts=((places - 1) * size, 0),
+        spatial * size,
+        starts=((spatial - 1) * size, 0),
     )
     make = runtime.prepare_empty(TensorType(dtype, shape))
     launch = launch_forward(turned, tile, product_texts.NO_EPILOGUE)
@@ -259,8 +263,8 @@ class _Writer(NamedTuple):
             f"  global const S *row = x + {line} * size{last} * channels + skipped;",
             f"  for (index_t tap = 0; tap < taps{last}; tap++) {{",
             f"  const index_t from = {start};",
-            f"  const index_t place = ({tap} * taps{last} + tap) * channels + skipped;",
-            "  global const S *by = w + place * outputs;",
+            f"  const index_t offset = ({tap} * taps{last} + tap) * channels + skipped;",
+            "  global const S *by = w + offset * outputs;",
             f"  if (from < size{last} && {inside}) {{",
             *(f"  global const S *{step};" for step in steps),
             self._write_loop([f"p{r}[k]" for r in range(positions)]),
@@ -292,9 +296,9 @@ class _Writer(NamedTuple):
         if self.epilogue is product_texts.NO_EPILOGUE:
             return f"  {self.lanes.store(self.stored, address, f'sum{r}_{v}')}"
         channel = f"(c + {v * self.tile.width} + k)"
-        places = {name: f"{channel} * {name}_by" for name, _ in self.epilogue.inputs}
+        offsets = {name: f"{channel} * {name}_by" for name, _ in self.epilogue.inputs}
         return f"""  {{ union {{ {self.lanes.element} each[{self.tile.width}]; V all; }} made;
     made.all = sum{r}_{v};
     for (int k = 0; k < {self.tile.width}; k++)
-      made.each[k] = {product_texts.call_epilogue(self.epilogue, "made.each[k]", places)};
+      made.each[k] = {product_texts.call_epilogue(self.epilogue, "made.each[k]", offsets)};
     {self.lanes.store(self.stored, address, "made.all")} }}"""

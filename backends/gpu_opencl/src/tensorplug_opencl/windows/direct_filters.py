@@ -138,7 +138,7 @@ class _Writer(NamedTuple):
             start = f"image % out{axis} * stride{axis} + tap{axis} * dilation{axis} - before{axis}"
             lines += [f"  const index_t from{axis} = {start};", f"  image /= out{axis};"]
         outside = " || ".join(f"from{axis} >= size{axis}" for axis in range(last))
-        kept = [f"row[in{r} ? at * step + place{r} - skipped : 0]" for r in range(count)]
+        kept = [f"row[in{r} ? at * step + offset{r} - skipped : 0]" for r in range(count)]
         edge = "\n".join(
             [
                 *(f"  const bool in{r} = at >= low{r} && at < high{r};" for r in range(count)),
@@ -148,14 +148,14 @@ class _Writer(NamedTuple):
         lines += [
             f"  if ({outside}) continue;" if outside else "",
             f"  global const S *row = x + {pixel} * size{last} * channels;",
-            f"  global const S *given = dy + number * out{last} * outputs + c;",
+            f"  global const S *slopes = dy + number * out{last} * outputs + c;",
             f"  for (index_t from = least; from < most; from += {BLOCK}) {{",
             f"  const index_t end = min(from + {BLOCK}, most), inner = min(high, end);",
             "  index_t at = from;",
             f"  for (; at < min(low, end); at++) {{ {edge} }}",
             "  if (at < inner) {",
             *(
-                f"  global const S *p{r} = row + (at * step + place{r} - skipped);"
+                f"  global const S *p{r} = row + (at * step + offset{r} - skipped);"
                 for r in range(count)
             ),
             "  for (index_t k = 0; at < inner; at++, k += step) {",
@@ -179,10 +179,10 @@ class _Writer(NamedTuple):
         return "\n".join(lines)
 
     def _write_range(self, r: int) -> str:
-        """Return the statements that find the place of neighbour ``r`` and its positions."""
+        """Return the statements that find the pixel of neighbour ``r`` and its positions."""
         at = self.last
         return f"""  const index_t shift{r} = (first + {r}) / channels * dilation{at};
-  const index_t place{r} = shift{r} * channels + (first + {r}) % channels;
+  const index_t offset{r} = shift{r} * channels + (first + {r}) % channels;
   const index_t low{r} = min(out{at}, shift{r} < before{at} ?
     (before{at} - shift{r} + stride{at} - 1) / stride{at} : 0);
   const index_t high{r} = max(low{r}, min(out{at}, size{at} + before{at} > shift{r} ?
@@ -192,7 +192,7 @@ class _Writer(NamedTuple):
         """Return the statements that add the products at position ``at``."""
         lines = []
         for v in range(self.tile.vectors):
-            address = f"given + at * outputs + {v * self.tile.width}"
+            address = f"slopes + at * outputs + {v * self.tile.width}"
             lines.append(f"  const V by{v} = {self.lanes.load(self.stored, address)};")
         return "\n".join([*lines, *self.tile.write_products(self.lanes, elements)])
 

@@ -181,7 +181,7 @@ def _multiply_share(convolution: Convolution, shares: Sequence[Share], *, alone:
     pixel_by, *x_by, channel_by = convolution.x_by
     *filter_by, input_by, _ = layouts.row_major(convolution.filter)
     axes = [*zip(shares, convolution.windows, y_by, x_by, filter_by, strict=True)]
-    rows, seen, placed, taps, reached, apart = zip(
+    rows, seen, row_digits, taps, reached, apart = zip(
         *(
             (
                 Digit(share.rows, y_step, axis, 1),
@@ -210,7 +210,7 @@ def _multiply_share(convolution: Convolution, shares: Sequence[Share], *, alone:
         simplified=alone,
     )
     dx = gather(
-        [Digit(images, pixel_by), *placed],
+        [Digit(images, pixel_by), *row_digits],
         [*reached, Digit(channels, channel_by)],
         sum(share.first_pixel * step for share, _, _, step, _ in axes),
         [Bound(share.first_pixel, window.size) for share, window, *_ in axes],

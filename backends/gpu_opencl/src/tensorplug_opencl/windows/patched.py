@@ -84,7 +84,7 @@ def _launch_fold(convolution: Convolution, count: int) -> Launch:
     stored, computed = ctypes.stored(convolution.dtype), ctypes.computed(convolution.dtype)
 
     def write(lanes: Lanes, visit: Visit) -> str:
-        source = "x + ((image * sources + from) * places + tap) * channels + c"
+        source = "x + ((image * sources + from) * spatial_taps + tap) * channels + c"
         take = f"sum += {lanes.load(stored, source)};"
         store = lanes.store(stored, f"y + {strips.RESULT}", "sum")
         return f"A sum = 0;\n{visit(take)}\n  {store}"
@@ -95,6 +95,6 @@ def _launch_fold(convolution: Convolution, count: int) -> Launch:
         [Array("x", stored), Array("y", stored, written=True)],
         write,
         computed,
-        values={"places": convolution.places},
+        values={"spatial_taps": convolution.spatial_taps},
         reach=count * convolution.positions * convolution.taps,
     )

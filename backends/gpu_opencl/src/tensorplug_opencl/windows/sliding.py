@@ -68,8 +68,8 @@ class Convolution(NamedTuple):
         return self.filter[-1]
 
     @property
-    def places(self) -> int:
-        """Places of a filter: its taps along all axes."""
+    def spatial_taps(self) -> int:
+        """Taps of a filter along all axes, for one pair of channels."""
         return prod(self.filter[:-2])
 
     @property

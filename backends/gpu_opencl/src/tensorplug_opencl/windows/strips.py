@@ -1,7 +1,7 @@
 """Programs that walk windows over images: pixels in each window, or windows over each pixel.
 
 On a CPU a work-item makes a strip of one row, for as many channels as a vector holds: it finds its
-place once, and then needs no division. Elsewhere, and for few channels, a work-item makes one
+pixel once, and then needs no division. Elsewhere, and for few channels, a work-item makes one
 element, so that neighbours read neighbours. The text is the same, with a strip and vector of one.
 """
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 RESULT: Final = "(image * results + at) * channels + c"
-"""The place of a result, among arrays like it."""
+"""The offset of a result, among arrays like it."""
 SOURCE: Final = "(image * sources + from) * channels + c"
-"""The place of a source that has the result's channels."""
+"""The offset of a source that has the result's channels."""
 
 FEWEST: Final = 2  # channels that are worth a vector
 STRIP: Final = 64  # elements of a row in a strip, at most, so that long rows are shared
@@ -44,7 +44,7 @@ class Lanes(NamedTuple):
         return ctype if self.width == 1 else f"{ctype}{self.width}"
 
     def load(self, ctype: str, address: str, to: str = "") -> str:
-        """Return the elements of ``ctype`` from the pointer ``place`` on, converted to ``to``."""
+        """Return the elements of ``ctype`` from ``address`` on, converted to ``to``."""
         to = to or self.element
         if self.width == 1:
             return f"({to})*({address})"
@@ -60,7 +60,7 @@ class Lanes(NamedTuple):
         return vectors.store(ctype, self.width, address, kept)
 
     def gather(self, address: str) -> str:
-        """Return the elements at ``place``, an expression over the channel ``{c}``, together."""
+        """Return the elements at ``address``, an expression over the channel ``{c}``, together."""
         each = ", ".join(
             f"({self.element}){address.format(c=f'(c + {k})')}" for k in range(self.width)
         )
@@ -159,7 +159,7 @@ def launch(
             *templates.declare_indices(*constants),
             *(f"const {element} {name}" for name, _ in numbers),
         ],
-        f"{_write_place(walk, width)}\n{scope}",
+        f"{_write_position(walk, width)}\n{scope}",
         index=index,
         declarations="\n".join(
             [
@@ -222,17 +222,17 @@ def _list_axes(walk: Walk) -> dict[str, int]:
 # The first tap that reads a pixel, of those that lie a multiple of `tap_by` apart, and the
 # position at which it does, which may be negative and then wraps around.
 _FIND: Final = """
-INLINE index_t find_tap(index_t place, index_t stride, index_t dilation, index_t tap_by) {
+INLINE index_t find_tap(index_t pixel, index_t stride, index_t dilation, index_t tap_by) {
   index_t tap = 0;
-  while (tap < tap_by && tap * dilation % stride != place % stride) tap++;
+  while (tap < tap_by && tap * dilation % stride != pixel % stride) tap++;
   return tap < tap_by ? tap : (index_t)-1;
 }
-INLINE index_t find_position(index_t place, index_t stride, index_t away) {
-  return place < away ? -((away - place) / stride) : (place - away) / stride;
+INLINE index_t find_position(index_t pixel, index_t stride, index_t away) {
+  return pixel < away ? -((away - pixel) / stride) : (pixel - away) / stride;
 }"""
 
 
-def _write_place(walk: Walk, width: int) -> str:
+def _write_position(walk: Walk, width: int) -> str:
     """Return the statements that find the strip and the channels of a work-item."""
     last = len(walk.windows) - 1
     lines = [

@@ -36,18 +36,18 @@ def bytes_of(element: Any) -> int:
 class Variable:
     """A variable in the frame of a function."""
 
-    __slots__ = ("_builder", "_place", "_type")
+    __slots__ = ("_builder", "_pointer", "_type")
 
-    def __init__(self, builder: Any, place: Value, type_: Any) -> None:
-        self._builder, self._place, self._type = builder, place, type_
+    def __init__(self, builder: Any, pointer: Value, type_: Any) -> None:
+        self._builder, self._pointer, self._type = builder, pointer, type_
 
     def get(self) -> Value:
         """Return the value at this point of the program."""
-        return self._builder.load(self._place, typ=self._type)
+        return self._builder.load(self._pointer, typ=self._type)
 
     def set(self, value: Value) -> None:
         """Change the value."""
-        self._builder.store(value, self._place)
+        self._builder.store(value, self._pointer)
 
 
 class ControlFlow:
@@ -55,7 +55,7 @@ class ControlFlow:
 
     Args:
         name: of the function and of its module.
-        dtype: of the elements that ``load`` and ``store`` mean unless told otherwise.
+        dtype: of the elements that ``load`` and ``store`` mean unless an argument says otherwise.
         pointers: the names of parameters, the first ones; they point to memory that is not
             written through another one, but for "counter", which threads share.
         integers: the names of those that follow.
@@ -110,7 +110,7 @@ class ControlFlow:
         return element if count == 1 else self._ir.VectorType(element, count)
 
     def number(self, value: float, type_: Any = None) -> Value:
-        """Return a constant, everywhere in a vector; of 64 bits unless a type is given."""
+        """Return a constant, everywhere in a vector; by default of 64 bits."""
         type_ = self.integer if type_ is None else type_
         if isinstance(type_, self._ir.VectorType):
             return self._ir.Constant(type_, [value] * type_.count)
@@ -207,7 +207,7 @@ class ControlFlow:
         self.builder.position_at_end(after)
 
     def variable(self, value: Value) -> Variable:
-        """Return a place in the frame that holds ``value`` now."""
+        """Return a variable in the frame that holds ``value`` now."""
         value = self._whole(value)
         result = Variable(self.builder, self._frame.alloca(value.type), value.type)
         result.set(value)

@@ -27,11 +27,11 @@ class Function(ControlFlow):
     def array(self, count: int, element: Any = None) -> Value:
         """Return the address of ``count`` elements in the frame, of any value."""
         element = self.element if element is None else element
-        place = self._frame.alloca(element, count)
-        place.type = self._ir.PointerType()  # llvmlite keeps the type of what it points to
-        return place
+        target = self._frame.alloca(element, count)
+        target.type = self._ir.PointerType()  # llvmlite keeps the type of what it points to
+        return target
 
-    def place(self, pointer: Value, offset: Value, element: Any = None) -> Value:
+    def pointer_to(self, pointer: Value, offset: Value, element: Any = None) -> Value:
         """Return the address of the element ``offset`` elements after ``pointer``."""
         element = self.element if element is None else element
         return self.builder.gep(
@@ -42,7 +42,7 @@ class Function(ControlFlow):
         """Return ``count`` elements side by side."""
         element = self.element if element is None else element
         return self.builder.load(
-            self.place(pointer, offset, element),
+            self.pointer_to(pointer, offset, element),
             typ=self.vector(count, element),
             align=bytes_of(element),
         )
@@ -53,16 +53,16 @@ class Function(ControlFlow):
 
     def prefetch(self, pointer: Value, offset: Value) -> None:
         """Ask for the cache line of an element that is read once, soon; it need not exist."""
-        place = self.builder.gep(pointer, [self._whole(offset)], source_etype=self.element)
+        target = self.builder.gep(pointer, [self._whole(offset)], source_etype=self.element)
         number = self._ir.IntType(32)
         flags = [self._ir.Constant(number, flag) for flag in (0, 3, 1)]  # to read, of data
-        self._call("llvm.prefetch.p0", self._ir.VoidType(), [place, *flags])
+        self._call("llvm.prefetch.p0", self._ir.VoidType(), [target, *flags])
 
     def store(self, value: Value, pointer: Value, offset: Value) -> None:
         """Write an element, or a vector of them."""
         element = getattr(value.type, "element", value.type)
-        place = self.place(pointer, offset, element)
-        self.builder.store(value, place, align=bytes_of(element))
+        target = self.pointer_to(pointer, offset, element)
+        self.builder.store(value, target, align=bytes_of(element))
 
     def mask(self, first: Value, stop: Value, count: int) -> Value:
         """Return which of ``count`` lanes, the first of which has number ``first``, are < stop."""
@@ -80,11 +80,11 @@ class Function(ControlFlow):
                 result.set(self.load(pointer, offset, 1, other.type))
             return result.get()
         element = other.type.element
-        place = self.place(pointer, offset, element)
+        target = self.pointer_to(pointer, offset, element)
         return self._call(
             f"llvm.masked.load.{self._suffix(other.type)}.p0",
             other.type,
-            [place, self._align(element), mask, other],
+            [target, self._align(element), mask, other],
         )
 
     def store_where(self, mask: Value, value: Value, pointer: Value, offset: Value) -> None:
@@ -94,11 +94,11 @@ class Function(ControlFlow):
                 self.store(value, pointer, offset)
             return
         element = value.type.element
-        place = self.place(pointer, offset, element)
+        target = self.pointer_to(pointer, offset, element)
         self._call(
             f"llvm.masked.store.{self._suffix(value.type)}.p0",
             self._ir.VoidType(),
-            [value, place, self._align(element), mask],
+            [value, target, self._align(element), mask],
         )
 
     def gather(
@@ -108,18 +108,18 @@ class Function(ControlFlow):
         count = other.type.count
         numbers = self._ir.Constant(self.vector(count, self.integer), list(range(count)))
         offsets = self.builder.mul(numbers, self.spread(step, count))
-        place = self.place(pointer, offset, other.type.element)
-        return self.gather_at(mask, other, place, offsets)
+        target = self.pointer_to(pointer, offset, other.type.element)
+        return self.gather_at(mask, other, target, offsets)
 
     def gather_at(self, mask: Value, other: Value, pointer: Value, offsets: Value) -> Value:
         """Return the elements at ``offsets``, a vector, where ``mask`` holds."""
         element, count = other.type.element, other.type.count
-        places = self.builder.gep(pointer, [offsets], source_etype=element)
-        places.type = self._ir.VectorType(self._ir.PointerType(), count)
+        pointers = self.builder.gep(pointer, [offsets], source_etype=element)
+        pointers.type = self._ir.VectorType(self._ir.PointerType(), count)
         return self._call(
             f"llvm.masked.gather.{self._suffix(other.type)}.v{count}p0",
             other.type,
-            [places, self._align(element), mask, other],
+            [pointers, self._align(element), mask, other],
         )
 
     def spread(self, value: Value, count: int) -> Value:
@@ -148,11 +148,11 @@ class Function(ControlFlow):
         blank = self._ir.Constant(x.type, self._ir.Undefined)
         return self.builder.shuffle_vector(x, blank, self._ir.Constant(numbers, list(lanes)))
 
-    def shifted(self, x: Value, other: Value, places: int) -> Value:
+    def shifted(self, x: Value, other: Value, distance: int) -> Value:
         """Return a vector moved to higher lanes, or lower ones, and those of ``other`` before."""
         count = x.type.count
         numbers = self.vector(count, self._ir.IntType(32))
-        order = [lane - places for lane in range(count)]
+        order = [lane - distance for lane in range(count)]
         order = [lane if 0 <= lane < count else count for lane in order]
         return self.builder.shuffle_vector(x, other, self._ir.Constant(numbers, order))
 

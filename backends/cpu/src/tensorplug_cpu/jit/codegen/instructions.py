@@ -112,20 +112,20 @@ class Code:
         arguments = [f"{type_} {operand}" for operand in operands] + ([more] if more else [])
         return self.emit(f"call {type_} {name}({', '.join(arguments)})")
 
-    def masked_load(self, type_: str, place: str, mask: str) -> str:
+    def masked_load(self, type_: str, pointer: str, mask: str) -> str:
         """Return a vector from memory, 0 in the lanes that ``mask`` leaves out."""
         name = f"@llvm.masked.load.{suffix(type_)}.p0"
         lanes = f"<{type_[1:].split(maxsplit=1)[0]} x i1>"
         self.declare(f"declare {type_} {name}(ptr, i32, {lanes}, {type_})")
-        arguments = f"ptr {place}, i32 1, {lanes} {mask}, {type_} zeroinitializer"
+        arguments = f"ptr {pointer}, i32 1, {lanes} {mask}, {type_} zeroinitializer"
         return self.emit(f"call {type_} {name}({arguments})")
 
-    def masked_store(self, type_: str, value: str, place: str, mask: str) -> None:
+    def masked_store(self, type_: str, value: str, pointer: str, mask: str) -> None:
         """Write a vector, but for the lanes that ``mask`` leaves out."""
         name = f"@llvm.masked.store.{suffix(type_)}.p0"
         lanes = f"<{type_[1:].split(maxsplit=1)[0]} x i1>"
         self.declare(f"declare void {name}({type_}, ptr, i32, {lanes})")
-        self.do(f"call void {name}({type_} {value}, ptr {place}, i32 1, {lanes} {mask})")
+        self.do(f"call void {name}({type_} {value}, ptr {pointer}, i32 1, {lanes} {mask})")
 
     def declare(self, declaration: str) -> None:
         """Declare a function, once."""

@@ -19,7 +19,7 @@ from tensorplug_cpu.jit.codegen.epilogues import apply_epilogue
 from tensorplug_cpu.jit.codegen.functions import Function, lanes
 from tensorplug_cpu.jit.loops.calls import address, dense, is_large, is_worth, launch
 from tensorplug_cpu.jit.loops.partitions import even
-from tensorplug_cpu.jit.loops.products import most_places
+from tensorplug_cpu.jit.loops.products import most_positions
 from tensorplug_cpu.memory.pool import allocator
 
 if TYPE_CHECKING:
@@ -36,14 +36,14 @@ _PRODUCTS: Final = 1 << 17  # multiplications of a block, fewer of which are soo
 class Panel(NamedTuple):
     """Columns of a matrix of results from ``first`` up to ``stop``, cut into tiles of one size.
 
-    A tile has ``places`` rows of ``vectors`` of ``lanes``; some lanes of the last may be idle.
+    A tile has ``height`` rows of ``vectors`` of ``lanes``; some lanes of the last may be idle.
     """
 
     first: int
     stop: int
     lanes: int
     vectors: int
-    places: int
+    height: int
 
 
 def cut(itemsize: int, rows: int, columns: int) -> tuple[Panel, ...]:
@@ -68,8 +68,8 @@ def cut(itemsize: int, rows: int, columns: int) -> tuple[Panel, ...]:
     for end, width, number in ranges:
         stop = min(end, columns)
         if stop > first:
-            places = even(rows, most_places(number))
-            panels.append(Panel(first, stop, width, number, places))
+            height = even(rows, most_positions(number))
+            panels.append(Panel(first, stop, width, number, height))
             first = stop
     return tuple(panels)
 
@@ -102,7 +102,7 @@ class BatchedProduct:
         stack: the first axes of both.
         sizes: rows and inner size of the first matrices, and columns of the second ones.
         dtype: float32 or float64.
-        transpose_b: whether the second ones are given as [..., columns, inner].
+        transpose_b: whether the second ones are [..., columns, inner].
 
     """
 
@@ -118,7 +118,9 @@ class BatchedProduct:
         self._ends = (*stack, 1, columns)
         self._turned = transpose_b
         self.sizes, self.name = sizes, dtype.name  # which NumPy takes microseconds to tell
-        blocks = max(1, min(_BLOCKS, rows * inner * columns // _PRODUCTS, rows // most_places(1)))
+        blocks = max(
+            1, min(_BLOCKS, rows * inner * columns // _PRODUCTS, rows // most_positions(1))
+        )
         self.panels = cut(dtype.itemsize, rows // blocks, columns)
         self.integers = prod(stack) * blocks, blocks, rows, inner
         self.is_shared = is_large(prod(stack) * rows * inner * columns // 2)
@@ -226,9 +228,9 @@ def batched_function(
             tile = _Tile(f, panel)
             with f.loop(panel.first, panel.stop, tile.width) as column:
                 tile.choose(column)
-                with f.loop(low, high, panel.places) as tile_start:
+                with f.loop(low, high, panel.height) as tile_start:
                     # The last tile overlaps the one before; a shorter one would need its own code.
-                    start = f.least(tile_start, f.subtract(high, panel.places))
+                    start = f.least(tile_start, f.subtract(high, panel.height))
                     here = f.add(a, f.multiply(start, step))
                     tile.clear()
                     weights = f.variable(f.add(b, column))
@@ -253,7 +255,7 @@ class _Tile:
         self.width = panel.lanes * panel.vectors
         self._zero = f.number(0.0, f.vector(panel.lanes))
         self._sums = [
-            [f.variable(self._zero) for _ in range(panel.vectors)] for _ in range(panel.places)
+            [f.variable(self._zero) for _ in range(panel.vectors)] for _ in range(panel.height)
         ]
         self._mask: Any | None = None  # of the last vector
 
@@ -282,8 +284,8 @@ class _Tile:
     def add(self, row: list[Any], offset: Any, step: int) -> None:
         """Add the product of numbers of the first matrix, ``step`` apart, and a row."""
         f = self._f
-        for place, sums in enumerate(self._sums):
-            number = f.spread(f.load(f["a"], f.add(offset, place * step)), self._panel.lanes)
+        for line, sums in enumerate(self._sums):
+            number = f.spread(f.load(f["a"], f.add(offset, line * step)), self._panel.lanes)
             for one, vector in zip(sums, row, strict=True):
                 one.set(f.multiply_add(number, vector, one.get()))
 
@@ -292,12 +294,12 @@ class _Tile:
     ) -> None:
         """End the sums and write them to rows that are ``step`` apart."""
         f = self._f
-        for place, sums in enumerate(self._sums):
+        for line, sums in enumerate(self._sums):
             for at, one in enumerate(sums):
                 value = apply_epilogue(
                     f, one.get(), epilogue, *[row and row[at] for row in numbers]
                 )
-                here = f.add(target, place * step + at * self._panel.lanes)
+                here = f.add(target, line * step + at * self._panel.lanes)
                 if self._mask is not None and at == len(sums) - 1:
                     f.store_where(self._mask, value, f["result"], here)
                 else:

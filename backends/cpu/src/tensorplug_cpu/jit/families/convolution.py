@@ -74,7 +74,7 @@ class _Pass:
         self._step = sweep[-1].reads * channels
         self._tile = tile_sizes(dtype, columns, grid.width)
         self._type = dtype.name
-        self._places = [*map(address, (self._reads, self._writes, self._runs, self._blocks))]
+        self._pointers = [*map(address, (self._reads, self._writes, self._runs, self._blocks))]
         self._integers = [
             *self._tables.sizes,
             len(grid.pieces),
@@ -121,14 +121,14 @@ class _Pass:
             padded=self._padded,
             bias=bias is not None,
         )
-        places = [0 if array is None else address(array) for array in (bias, slope)]
+        ends = [0 if array is None else address(array) for array in (bias, slope)]
         pointers = [
             address(source),
             *self._tables.pointers,
             address(panels),
             address(result),
-            *places,
-            *self._places,
+            *ends,
+            *self._pointers,
         ]
         return function, pointers, self._integers
 
@@ -271,8 +271,8 @@ def gradient_of_image(
     """Return the gradient of images, from dy and a filter [KH,KW,C,F]; None as ``forward``."""
     *sizes, channels, columns = filter
     result = (batch, *(window.size for window in at), channels)
-    places = prod(window.out for window in at)
-    if channels < _FEW or not (is_worth(batch * places * prod(filter)) and all(result)):
+    positions = prod(window.out for window in at)
+    if channels < _FEW or not (is_worth(batch * positions * prod(filter)) and all(result)):
         return None
     run = Convolution(
         iteration_space.backward(at), batch, (*sizes, columns, channels), result, dtype

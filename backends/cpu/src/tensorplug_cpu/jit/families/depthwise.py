@@ -67,12 +67,12 @@ class DepthwiseSums:
         ]
         self._shape, self._name = (batch, *shape, channels), dtype.name
         self._allocate = allocator(self._shape, dtype)
-        self._places = [*map(address, self._tables)]
+        self._pointers = [*map(address, self._tables)]
         self._image = prod(source) * channels
         self._vectors = channel_vectors(dtype, channels)
         self._work = prod(self._shape) * prod(window.filter for window in at)
-        place = channels * dtype.itemsize
-        self._strips = None if back else find_strips(columns, place, self._work, "weighted")
+        pixel_bytes = channels * dtype.itemsize
+        self._strips = None if back else find_strips(columns, pixel_bytes, self._work, "weighted")
 
     def __call__(
         self,
@@ -95,12 +95,12 @@ class DepthwiseSums:
             epilogue,
             bias=bias is not None,
         )
-        pointers = (source, filter, result, bias, slope)
-        places = [0 if array is None else address(array) for array in pointers] + self._places
+        arrays = (source, filter, result, bias, slope)
+        pointers = [0 if array is None else address(array) for array in arrays] + self._pointers
 
         grain = -(-batch * rows // _PARTS)
         integers = (batch * rows, grain, rows, columns, channels, self._image)
-        launch(call, places, integers, shared=is_large(self._work))
+        launch(call, pointers, integers, shared=is_large(self._work))
         return result
 
 
@@ -111,7 +111,7 @@ class DepthwiseFilterGradient:
         rows, columns = at
         links = TapLists.forward(rows).scaled(columns.size * channels, columns.filter * channels)
         self._tables = [links.starts, links.table(), _row_taps(at, channels)]
-        self._places = [*map(address, self._tables)]
+        self._pointers = [*map(address, self._tables)]
         self._shape: Shape = (rows.filter, columns.filter, channels)
         self._rows, self._columns, self._channels = rows.out, columns.out, channels
         self._image = rows.size * columns.size * channels
@@ -133,13 +133,13 @@ class DepthwiseFilterGradient:
             *(count, grain, self._rows, self._columns, self._channels),
             *(self._image, self._step, self._shape[1], totals[0].size),
         )
-        pointers = (*map(address, (x, dy, totals)), *self._places)
+        pointers = (*map(address, (x, dy, totals)), *self._pointers)
         launch(call, pointers, integers, shared=is_large(self._work))
         return np.asarray(np.add.reduce(totals, axis=0))
 
 
 def _row_taps(at: Windows, channels: int) -> Array:
-    """Return for each tap of a row its places, and its offsets in image and filter."""
+    """Return for each tap of a row its positions, and its offsets in image and filter."""
     window = at[1]
     table = np.zeros((window.filter, 4), np.int64)
     for tap in range(window.filter):

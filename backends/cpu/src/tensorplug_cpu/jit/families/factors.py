@@ -62,12 +62,12 @@ def multiplier(merged: Sequence[Group], dtype: np.dtype[Any]) -> Callable[[Array
 
     def run(x: Array) -> Array:
         source, result = np.ascontiguousarray(x), empty((before, after), _RESULT)
-        place, to = (address(array) for array in (source, result))
+        origin, to = (address(array) for array in (source, result))
         if after == 1:
             rows = _row_function(dtype.name)
             parallel.in_parts(
                 lambda start, stop: rows(
-                    place + start * matrix, to + start * _RESULT.itemsize, stop - start, length
+                    origin + start * matrix, to + start * _RESULT.itemsize, stop - start, length
                 ),
                 before,
                 shared=shared,
@@ -186,8 +186,8 @@ def _column_function(dtype: str) -> Callable[..., None]:
     def step(begin: Value, rows: int, column: Value, mask: Value = None) -> None:
         total = f.variable(f.load(totals, column, _LANES, how.wide))
         exponent = f.variable(f.load(exponents, column, _LANES, f.integer))
-        places = [f.add(begin, f.multiply(row, f["stride"]), column) for row in range(rows)]
-        how.multiply(total, exponent, how.product([how.read(place, mask) for place in places]))
+        offsets = [f.add(begin, f.multiply(row, f["stride"]), column) for row in range(rows)]
+        how.multiply(total, exponent, how.product([how.read(offset, mask) for offset in offsets]))
         f.store(total.get(), totals, column)
         f.store(exponent.get(), exponents, column)
 

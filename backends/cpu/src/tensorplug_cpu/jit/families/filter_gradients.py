@@ -12,7 +12,7 @@ from tensorplug_cpu.execution.parallel import thread_count
 from tensorplug_cpu.jit.loops import iteration_space
 from tensorplug_cpu.jit.loops.calls import address, dense
 from tensorplug_cpu.jit.loops.partitions import Tables, even, make_calls, make_grid, tile_sizes
-from tensorplug_cpu.jit.loops.products import filter_function, most_places
+from tensorplug_cpu.jit.loops.products import filter_function, most_positions
 
 if TYPE_CHECKING:
     from tensorplug.plugin import Shape, Windows
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _SHORT: Final = 8  # neighbouring elements under a window, fewer of which are not worth a loop
 _SCATTERED: Final = 12  # elements of a tile that takes several such runs
-_GROUP: Final = 128  # places whose products are added one after the other
+_GROUP: Final = 128  # positions whose products are added one after the other
 _CHUNKS: Final = 8  # parts of a batch whose filter gradients are computed apart
 _WIDE: Final = 1 << 16  # elements of a filter from which it is shared out instead
 
@@ -42,10 +42,10 @@ class FilterGradient:
         self._offsets = np.array(offsets, np.int64)
         lengths = {length for _, length in runs}
         size = min(lengths)
-        width, vectors, places = tile_sizes(dtype, columns, max(size, _SHORT))
-        self._run_length = size if size <= places and size < _SHORT and len(lengths) == 1 else 0
+        width, vectors, positions = tile_sizes(dtype, columns, max(size, _SHORT))
+        self._run_length = size if size <= positions and size < _SHORT and len(lengths) == 1 else 0
         if self._run_length:
-            most = min(most_places(vectors), _SCATTERED)
+            most = min(most_positions(vectors), _SCATTERED)
             self._tile = width, vectors, size * even(len(runs), most // size)
             runs = [(0, self._length)]
         else:
@@ -68,7 +68,7 @@ class FilterGradient:
             np.int64,
         )
         tables = self._reads, self._upstream, self._items, self._runs, self._offsets
-        self._places = [*map(address, tables)]
+        self._pointers = [*map(address, tables)]
         group = _GROUP * (4 if self._shared else 1)
         self._integers = [
             *self._tables.sizes,
@@ -92,7 +92,7 @@ class FilterGradient:
             *self._tables.pointers,
             address(dy),
             address(totals),
-            *self._places,
+            *self._pointers,
         ]
         make_calls(
             [(function, pointers, self._integers)], self._tables.room, self._type, self._work
@@ -106,13 +106,13 @@ def _stretches(length: int, count: int) -> list[tuple[int, int]]:
     return list(pairwise(length * part // count for part in range(count + 1)))
 
 
-def _cut(runs: list[tuple[int, int]], places: int) -> list[tuple[int, int, int]]:
+def _cut(runs: list[tuple[int, int]], positions: int) -> list[tuple[int, int, int]]:
     """Cut runs into shorter ones; return offset, first row of the gradient and length of each."""
     result, row = [], 0
     for run in runs:
         offset, length = run
         while length:
-            taken = 8 * places if length >= 9 * places else length
+            taken = 8 * positions if length >= 9 * positions else length
             result.append((offset, row, taken))
             offset, length, row = offset + taken, length - taken, row + taken
     return result

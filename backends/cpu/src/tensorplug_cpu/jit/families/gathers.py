@@ -1,4 +1,4 @@
-"""Reading rows at indices, and adding rows at places, one row after the other.
+"""Reading and adding rows at indices, one row after the other.
 
 Indices are checked while they are read. A row that lies elsewhere takes long to arrive, so it is
 asked for some rows ahead.
@@ -80,14 +80,14 @@ def gatherer(
         function = _gather_function(itemsize, index.name, fixed_units)
         wrong = np.zeros(1, np.int64)
         arrays = (np.ascontiguousarray(x), np.ascontiguousarray(indices), out, wrong)
-        places = [address(array) for array in arrays]
+        pointers = [address(array) for array in arrays]
         sizes = (before, length, units, count)
 
         def work(start: int, stop: int) -> None:
-            function(*places, *sizes, start, stop, 0, count)
+            function(*pointers, *sizes, start, stop, 0, count)
 
         def work_on_indices(start: int, stop: int) -> None:
-            function(*places, *sizes, 0, rows, start, stop)
+            function(*pointers, *sizes, 0, rows, start, stop)
 
         if rows >= _AHEAD:
             parallel.in_parts(work, rows, shared=shared)
@@ -139,9 +139,9 @@ def _copy_elements(
     mask = f.mask(number, f["stop"], _INDICES)
     blank = f.number(0, f.vector(_INDICES, f.scalar(index)))
     raw_index = f.load_where(mask, blank, f["indices"], f.add(here, number))
-    place, outside = _place(f, raw_index, unsigned=index.startswith("u"))
+    position, outside = _position(f, raw_index, unsigned=index.startswith("u"))
     nothing = f.number(0, f.vector(_INDICES))
-    x = f.gather_at(mask, nothing, f.place(f["x"], begin), place)
+    x = f.gather_at(mask, nothing, f.pointer_to(f["x"], begin), position)
     f.store_where(mask, x, f["out"], f.add(to, number))
     return outside
 
@@ -154,13 +154,15 @@ def _copy_row(
     kind, unsigned = f.scalar(index), index.startswith("u")
     lanes = _BYTES // f.itemsize
     later = f.least(f.add(number, _AHEAD), f.subtract(f["stop"], 1))
-    place, _ = _place(f, f.load(f["indices"], f.add(here, later), 1, kind), unsigned=unsigned)
-    ahead = f.add(begin, f.multiply(place, f["after"]))
+    position, _ = _position(
+        f, f.load(f["indices"], f.add(here, later), 1, kind), unsigned=unsigned
+    )
+    ahead = f.add(begin, f.multiply(position, f["after"]))
     for line in range(1 if width else _LINES):
         f.prefetch(f["x"], f.add(ahead, line * lanes))
     raw_index = f.load(f["indices"], f.add(here, number), 1, kind)
-    place, outside = _place(f, raw_index, unsigned=unsigned)
-    source = f.add(begin, f.multiply(place, f["after"]))
+    position, outside = _position(f, raw_index, unsigned=unsigned)
+    source = f.add(begin, f.multiply(position, f["after"]))
     target = f.add(to, f.multiply(number, f["after"]))
     if width:
         f.store(f.load(f["x"], source, width), f["out"], target)
@@ -178,8 +180,8 @@ def _copy_row(
     return outside
 
 
-def _place(f: Function, raw_index: Value, *, unsigned: bool) -> tuple[Value, Value]:
-    """Return places from the front, 0 for those out of range, and which these are."""
+def _position(f: Function, raw_index: Value, *, unsigned: bool) -> tuple[Value, Value]:
+    """Return positions from the front, 0 for those out of range, and which these are."""
     build = f.builder
     count = getattr(raw_index.type, "count", 1)
     whole = f.vector(count, f.integer)
@@ -204,10 +206,10 @@ def _any(f: Function, mask: Value) -> Value:
 def row_adder(
     count: int, width: int, size: int, dtype: np.dtype[Any]
 ) -> Callable[[Array, Array], Array] | None:
-    """Return what adds ``rows[i]``, one of ``count``, at ``places[i]`` to zeros ``[size, width]``.
+    """Return what adds ``count`` rows, each at its target, to zeros ``[size, width]``.
 
-    float32 is added in float64 and rounded once; integers wrap. Places are integers of any dtype,
-    in range. None where a loop is no help, as where most places get no row.
+    float32 is added in float64 and rounded once; integers wrap. Targets are integers of any dtype,
+    in range. None where a loop is no help, as where most rows of the result get none.
     """
     if dtype not in _ADDED or count < size or not is_worthwhile(count * width):
         return None
@@ -215,10 +217,10 @@ def row_adder(
     wide = np.dtype(np.float64) if floating else dtype
     shared = width >= _WIDE and count * width >= _SHARED_SUM
 
-    def run(places: Array, rows: Array) -> Array:
+    def run(targets: Array, rows: Array) -> Array:
         total = np.zeros((size, width), wide)
         function = _add_function(dtype.name, one=width == 1)
-        numbers = np.ascontiguousarray(places, np.int64)
+        numbers = np.ascontiguousarray(targets, np.int64)
         arrays = (numbers, np.ascontiguousarray(rows), total)
         at = [address(array) for array in arrays]
         parallel.in_parts(
@@ -236,30 +238,30 @@ def _add_function(dtype: str, *, one: bool) -> Callable[..., None]:
     f = Function(
         f"add_rows_{dtype}_{one:d}",
         dtype,
-        ("places", "rows", "total"),
+        ("targets", "rows", "total"),
         ("count", "width", "start", "stop"),
     )
     build = f.builder
     wide = f.scalar("float64" if floating else dtype)
     lanes = 1 if one else _BYTES // f.itemsize
 
-    def add(place: Value, x: Value, mask: Value = None) -> None:
+    def add(target: Value, x: Value, mask: Value = None) -> None:
         type_ = x.type if not floating else f.vector(getattr(x.type, "count", 1), wide)
         x = build.fpext(x, type_) if floating else x
         count = getattr(type_, "count", 1)
         if mask is None:
-            total = f.load(f["total"], place, count, wide)
+            total = f.load(f["total"], target, count, wide)
         else:
-            total = f.load_where(mask, f.number(0, type_), f["total"], place)
+            total = f.load_where(mask, f.number(0, type_), f["total"], target)
         total = build.fadd(total, x) if floating else build.add(total, x)
         if mask is None:
-            f.store(total, f["total"], place)
+            f.store(total, f["total"], target)
         else:
-            f.store_where(mask, total, f["total"], place)
+            f.store_where(mask, total, f["total"], target)
 
     with f.loop(0, f["count"]) as row:
-        place = f.whole(f["places"], row)
-        begin, to = f.multiply(row, f["width"]), f.multiply(place, f["width"])
+        target = f.whole(f["targets"], row)
+        begin, to = f.multiply(row, f["width"]), f.multiply(target, f["width"])
         done = f.variable(f["start"])
         with f.loop(f["start"], f.add(f.subtract(f["stop"], lanes), 1), lanes) as column:
             here = f.add(begin, column)
@@ -269,7 +271,7 @@ def _add_function(dtype: str, *, one: bool) -> Callable[..., None]:
         column = done.get()
         with f.when(f.less(column, f["stop"])):
             if one:
-                add(place, f.load(f["rows"], row))
+                add(target, f.load(f["rows"], row))
             else:
                 mask = f.mask(column, f["stop"], lanes)
                 blank = f.number(0, f.vector(lanes))

@@ -47,9 +47,9 @@ class Interleaver:
         self._shape, self._itemsize = shape, dtype.itemsize
         self._is_shared = is_large(prod(shape))
         rank = len(shape)
-        # By the place that the last axis had: the permutation back, and the length of what it was
+        # By the axis that the last one was: the permutation back, and the length of what it was
         # put behind.
-        self._places = [
+        self._arrangements = [
             ((*range(axis), rank - 1, *range(axis, rank - 1)), prod(shape[axis:-1]))
             for axis in reversed(range(rank - 1))
             if prod(shape[axis:-1]) >= _LEAST
@@ -57,7 +57,7 @@ class Interleaver:
 
     def __call__(self, x: Array) -> Array | None:
         """Return a copy in row-major order; None if ``x`` lies in another way."""
-        for perm, length in self._places:
+        for perm, length in self._arrangements:
             flags = x.transpose(perm).flags
             if flags.c_contiguous and flags.aligned:
                 return self._copied(x, length)
@@ -69,8 +69,8 @@ class Interleaver:
         width = min(lanes(self._itemsize), _floor(length))
         result = self._allocate()
         function = interleaving_function(self._itemsize, count, width)
-        places, integers = (address(x), address(result)), (rows, -(-rows // _PARTS), length)
-        launch(function, places, integers, shared=self._is_shared)
+        pointers, integers = (address(x), address(result)), (rows, -(-rows // _PARTS), length)
+        launch(function, pointers, integers, shared=self._is_shared)
         return result
 
 

@@ -55,15 +55,15 @@ def product(
     if len(b) != 2 or (len(a) != 2 and transpose_a) or dtype.name not in {"float32", "float64"}:
         return None
     inner, columns = reversed(b) if transpose_b else b
-    places = prod(a[:-1])  # rows of a convolution's image
-    rows = a[-1] if transpose_a else places
+    pixels = prod(a[:-1])  # rows of a convolution's image
+    rows = a[-1] if transpose_a else pixels
     large = rows * columns > _KEPT if transpose_a else inner * columns > _COPIED
     if large or min(rows, inner, columns) < _FEW:
         return None
     if not is_worth(rows * inner * columns // _WORK) or vector_bytes() < _VECTOR:
         return None
-    width = next((width for width in _WIDTHS if places % width == 0), places)
-    image = 1, places // width, width
+    width = next((width for width in _WIDTHS if pixels % width == 0), pixels)
+    image = 1, pixels // width, width
     at = tuple(Window(size, 1, 1, 1, 0, 0, size) for size in image[1:])
     if transpose_a:
         gradient = FilterGradient(at, 1, (1, 1, rows, columns), dtype)

@@ -66,8 +66,8 @@ class WindowValues:
         self._name, self._kind = dtype.name, kind
         self._allocate = allocator(self._geometry.shape, dtype)
         self._vectors = channel_vectors(dtype, channels)
-        place, work = channels * dtype.itemsize, self._geometry.work
-        self._strips = None if back else find_strips(at[-1], place, work, kind)
+        pixel_bytes, work = channels * dtype.itemsize, self._geometry.work
+        self._strips = None if back else find_strips(at[-1], pixel_bytes, work, kind)
 
     def __call__(self, x: Array) -> Array:
         """Return the values of the windows of ``x``, or for its elements."""
@@ -75,11 +75,11 @@ class WindowValues:
         result = self._allocate()
         channels = geometry.shape[-1]
         call = values_function(self._name, channels, self._vectors, self._strips, self._kind)
-        places = (address(x), 0, address(result), 0, 0, *geometry.tables)
+        pointers = (address(x), 0, address(result), 0, 0, *geometry.tables)
 
         count = geometry.batch * geometry.rows
         integers = (count, -(-count // _PARTS), *geometry.numbers)
-        launch(call, places, integers, shared=is_large(geometry.work))
+        launch(call, pointers, integers, shared=is_large(geometry.work))
         return result
 
 
@@ -117,8 +117,8 @@ class FirstEqual:
         result = self._allocate()
         width, vectors, whole = self._vectors
         call = first_equal_function(self._name, width, vectors, whole=whole, **self._kind)
-        places = (*map(address, (x, largest, dy, result)), *geometry.tables)
-        launch(call, places, self._integers, shared=is_large(geometry.work))
+        pointers = (*map(address, (x, largest, dy, result)), *geometry.tables)
+        launch(call, pointers, self._integers, shared=is_large(geometry.work))
         return result
 
 

@@ -1,4 +1,4 @@
-"""Where elements are: the largest of each column, and the place of values in sorted sequences."""
+"""Where elements are: the largest of each column, and values in sorted sequences."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _column_function(kind: str, itemsize: int, *, least: bool) -> Callable[..., 
     index = f.scalar("int32")
     lanes = min(16, _BYTES // itemsize)
     keys = Keys(f, kind, itemsize, descending=least)
-    best, places = f.array(_WIDE), f.array(_WIDE, index)
+    best, winners = f.array(_WIDE), f.array(_WIDE, index)
     blank, first = f.number(0, f.vector(lanes)), f.number(0, f.vector(lanes, index))
 
     def step(row: Value, begin: Value, column: Value, mask: Value = None) -> None:
@@ -76,9 +76,9 @@ def _column_function(kind: str, itemsize: int, *, least: bool) -> Callable[..., 
         key, known = keys.of(x), f.load(best, column, lanes)
         better = build.icmp_signed(">", key, known)
         number = f.spread(build.trunc(row, index), lanes)
-        place = f.load(places, column, lanes, index)
+        winner = f.load(winners, column, lanes, index)
         f.store(build.select(better, key, known), best, column)
-        f.store(build.select(better, number, place), places, column)
+        f.store(build.select(better, number, winner), winners, column)
 
     with f.loop(0, f["before"]) as matrix, f.loop(0, f["width"], _WIDE) as left:
         width = f.least(f.subtract(f["width"], left), _WIDE)
@@ -87,7 +87,7 @@ def _column_function(kind: str, itemsize: int, *, least: bool) -> Callable[..., 
             mask = f.mask(column, width, lanes)
             x = f.load_where(mask, blank, f["x"], f.add(top, column))
             f.store(keys.of(x), best, column)
-            f.store(first, places, column)
+            f.store(first, winners, column)
         with f.loop(1, f["length"]) as row:
             begin = f.add(top, f.multiply(row, f["stride"]))
             done = f.variable(0)
@@ -100,14 +100,14 @@ def _column_function(kind: str, itemsize: int, *, least: bool) -> Callable[..., 
         to = f.add(f.multiply(matrix, f["stride"]), left)
         with f.loop(0, width, lanes) as column:
             mask = f.mask(column, width, lanes)
-            f.store_where(mask, f.load(places, column, lanes, index), f["out"], f.add(to, column))
+            f.store_where(mask, f.load(winners, column, lanes, index), f["out"], f.add(to, column))
     return f.compiled()
 
 
 def searcher(
     rows: int, length: int, count: int, dtype: np.dtype[Any], *, right: bool
 ) -> Callable[[Array, Array], Array] | None:
-    """Return what finds the places of values in sorted sequences, by ``codegen.keys``.
+    """Return what finds the positions of values in sorted sequences, by ``codegen.keys``.
 
     It takes ``[rows, length]`` and values ``[rows, count]`` of the same dtype; the result has the
     shape of the values, and int32. ``right``: after equal elements instead of before them. None
@@ -122,16 +122,16 @@ def searcher(
         result = empty((rows, count), _INDEX)
         function = _search_function(dtype.kind, dtype.itemsize, right=right)
         arrays = (np.ascontiguousarray(x), np.ascontiguousarray(values), result)
-        places = [address(array) for array in arrays]
+        pointers = [address(array) for array in arrays]
         if rows > 1:
             parallel.in_parts(
-                lambda start, stop: function(*places, length, count, start, stop, 0, count),
+                lambda start, stop: function(*pointers, length, count, start, stop, 0, count),
                 rows,
                 shared=shared,
             )
         else:
             parallel.in_parts(
-                lambda start, stop: function(*places, length, count, 0, 1, start, stop),
+                lambda start, stop: function(*pointers, length, count, 0, 1, start, stop),
                 count,
                 shared=shared,
             )
@@ -161,19 +161,19 @@ def _search_function(kind: str, itemsize: int, *, right: bool) -> Callable[..., 
     low, window = f.variable(zero), f.variable(0)
 
     def passed(row: Value, at: Value, value: Value, step: Value) -> Value:
-        """Return the lanes' places, moved by ``step`` where the element there comes before."""
+        """Return the lanes' positions, moved by ``step`` where the element there comes before."""
         here = keys.of(f.gather_at(every, blank, row, at))
         before = build.icmp_signed("<=" if right else "<", here, value)
         moved = build.add(low.get(), f.spread(build.trunc(step, index), lanes))
         return build.select(before, moved, low.get())
 
     with f.loop(f["first"], f["last"]) as row:
-        source = f.place(f["x"], f.multiply(row, f["length"]))
+        source = f.pointer_to(f["x"], f.multiply(row, f["length"]))
         begin = f.multiply(row, f["count"])
         with f.loop(f["start"], f["stop"], lanes) as number:
             mask = f.mask(number, f["stop"], lanes)
-            place = f.add(begin, number)
-            value = keys.of(f.load_where(mask, blank, f["values"], place))
+            offset = f.add(begin, number)
+            value = keys.of(f.load_where(mask, blank, f["values"], offset))
             low.set(zero)
             window.set(f["length"])
             with f.repeat(lambda: f.less(1, window.get())):
@@ -182,5 +182,5 @@ def _search_function(kind: str, itemsize: int, *, right: bool) -> Callable[..., 
                 low.set(passed(source, build.add(low.get(), last), value, half))
                 window.set(f.subtract(window.get(), half))
             low.set(passed(source, low.get(), value, f.number(1)))
-            f.store_where(mask, low.get(), f["out"], place)
+            f.store_where(mask, low.get(), f["out"], offset)
     return f.compiled()

@@ -36,7 +36,7 @@ def blender(
 ) -> Callable[[Array], Array] | None:
     """Return what blends the two neighbours along ``axis`` of arrays of ``dtype``.
 
-    ``after``: the elements of an array behind a place of the axis. ``size``: the elements of the
+    ``after``: the elements of an array behind one of the axis. ``size``: the elements of the
     result. None where there is no such loop, as for dtypes other than float32 and float64, or
     nothing worth it.
     """
@@ -51,10 +51,10 @@ def blender(
         result = empty((*x.shape[:axis], count, *x.shape[axis + 1 :]), dtype)
         function = (_rows if long else _elements)(dtype.name)
         arrays = (source, *tables, result)
-        places = [address(array) for array in arrays]
+        pointers = [address(array) for array in arrays]
         sizes = (length, after, count)
         parallel.in_parts(
-            lambda start, stop: function(*places, *sizes, start, stop),
+            lambda start, stop: function(*pointers, *sizes, start, stop),
             before * count if long else before,
             shared=result.size >= _SHARED[long],
         )
@@ -64,18 +64,18 @@ def blender(
 
 
 def _long_tables(taps: Taps, dtype: np.dtype[Any]) -> tuple[Array, Array, Array]:
-    """Return the neighbours of each new place, and its fraction."""
+    """Return the neighbours of each new pixel, and its fraction."""
     lower, upper = taps.lower.astype(np.int64), taps.upper.astype(np.int64)
     return lower, upper, taps.fraction.astype(dtype)
 
 
 def _short_tables(taps: Taps, after: int, dtype: np.dtype[Any]) -> tuple[Array, Array, Array]:
-    """Return the same for each element at each new place."""
+    """Return the same for each element of each new pixel."""
     lower, upper, fraction = _long_tables(taps, dtype)
     elements = np.arange(after)
     below, above = (
-        np.ascontiguousarray((place[:, None] * after + elements).reshape(-1), np.int32)
-        for place in (lower, upper)
+        np.ascontiguousarray((pixel[:, None] * after + elements).reshape(-1), np.int32)
+        for pixel in (lower, upper)
     )
     return below, above, np.repeat(fraction, after)
 
@@ -106,7 +106,7 @@ def _rows(dtype: str) -> Callable[..., None]:
         fraction = f.spread(f.load(f["fraction"], number), lanes)
         done = f.variable(0)
         with f.loop(0, f.add(f.subtract(f["after"], lanes), 1), lanes) as column:
-            a, b = (f.load(f["x"], f.add(place, column), lanes) for place in (below, above))
+            a, b = (f.load(f["x"], f.add(pixel, column), lanes) for pixel in (below, above))
             f.store(_blend(f, a, b, fraction), f["out"], f.add(to, column))
             done.set(f.add(column, lanes))
         column = done.get()
@@ -114,7 +114,7 @@ def _rows(dtype: str) -> Callable[..., None]:
             mask = f.mask(column, f["after"], lanes)
             blank = f.number(0.0, f.vector(lanes))
             a, b = (
-                f.load_where(mask, blank, f["x"], f.add(place, column)) for place in (below, above)
+                f.load_where(mask, blank, f["x"], f.add(pixel, column)) for pixel in (below, above)
             )
             f.store_where(mask, _blend(f, a, b, fraction), f["out"], f.add(to, column))
     return f.compiled()
@@ -122,7 +122,7 @@ def _rows(dtype: str) -> Callable[..., None]:
 
 @cache
 def _elements(dtype: str) -> Callable[..., None]:
-    """Return the function for few elements at one place; tables have an entry for each of them."""
+    """Return the function for few elements per pixel; tables have an entry for each of them."""
     f = Function(f"blend_elements_{dtype}", dtype, _POINTERS, _INTEGERS)
     lanes = _BYTES // f.itemsize
     index = f.scalar("int32")
@@ -132,7 +132,7 @@ def _elements(dtype: str) -> Callable[..., None]:
     width, total = f.multiply(f["length"], f["after"]), f.multiply(f["count"], f["after"])
     with f.loop(f["start"], f["stop"]) as row:
         begin, to = f.multiply(row, width), f.multiply(row, total)
-        source = f.place(f["x"], begin)
+        source = f.pointer_to(f["x"], begin)
         done = f.variable(0)
         with f.loop(0, f.add(f.subtract(total, lanes), 1), lanes) as column:
             a, b = (

@@ -50,7 +50,7 @@ def scanner(
     before, length, after = prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :])
     blank = int(kind == "prod")
     shared = prod(shape) >= _SHARED
-    # Exclusive results lie one place further on than what they are made of.
+    # Exclusive results lie one step further on than what they are made of.
     count = length - exclusive
     skipped = after * dtype.itemsize * exclusive
     matrix, column = length * after * dtype.itemsize, dtype.itemsize
@@ -76,12 +76,12 @@ def scanner(
         columns = _column_function(kind, dtype.name, reverse=reverse)
 
         def work(start: int, stop: int) -> None:
-            place = start * matrix
-            columns(at + place, to + place, stop - start, count, length, after, after)
+            offset = start * matrix
+            columns(at + offset, to + offset, stop - start, count, length, after, after)
 
         def work_on_columns(start: int, stop: int) -> None:
-            place = start * column
-            columns(at + place, to + place, before, count, length, stop - start, after)
+            offset = start * column
+            columns(at + offset, to + offset, before, count, length, stop - start, after)
 
         if before > 1:
             parallel.in_parts(work, before, shared=shared)

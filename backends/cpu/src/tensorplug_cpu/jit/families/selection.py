@@ -1,6 +1,6 @@
 """The few largest elements of each row, in one pass over the rows.
 
-The elements found so far are kept in order. A vector of elements is compared with the least of
+The largest elements so far are kept in order. A vector of elements is compared with the least of
 them at once; only what is larger, which is rare in most rows, is inserted.
 
 Elements are compared as integers (``jit.codegen.keys``).
@@ -54,13 +54,13 @@ def largest(
         function = _function(dtype.kind, dtype.itemsize, room)
         source = np.ascontiguousarray(x)
         arrays = (source, values, indices)
-        at, to, places = (address(array) for array in arrays)
+        at, to, positions = (address(array) for array in arrays)
 
         def work(start: int, stop: int) -> None:
             function(
                 at + start * row_bytes,
                 to + start * value_bytes,
-                places + start * index_bytes,
+                positions + start * index_bytes,
                 stop - start,
                 length,
                 k,
@@ -103,18 +103,18 @@ def _function(kind: str, itemsize: int, room: int) -> Callable[..., None]:
             left = f.variable(bits if count == 64 else build.zext(bits, f.integer))
             with f.repeat(partial(_is_not_zero, f, left)):
                 mask = left.get()
-                place = f.add(start, f.intrinsic("cttz", mask, flag=False))
+                position = f.add(start, f.intrinsic("cttz", mask, flag=False))
                 left.set(build.and_(mask, build.sub(mask, f.number(1))))
-                key = keys.of(f.load(f["x"], f.add(begin, place)))
-                best.insert(key, place)
+                key = keys.of(f.load(f["x"], f.add(begin, position)))
+                best.insert(key, position)
                 least.set(best.least())
         to = f.multiply(row, f["k"])
-        places = best.stored()
+        positions = best.stored()
         with f.loop(0, f["k"]) as number:
-            place = f.load(places, f.add(unused, number), 1, best.index)
-            at = f.add(begin, build.sext(place, f.integer))
+            position = f.load(positions, f.add(unused, number), 1, best.index)
+            at = f.add(begin, build.sext(position, f.integer))
             f.store(f.load(f["x"], at), f["values"], f.add(to, number))
-            f.store(place, f["indices"], f.add(to, number))
+            f.store(position, f["indices"], f.add(to, number))
     return f.compiled()
 
 
@@ -133,7 +133,7 @@ class _Best:
         self.index = f.scalar("int32")
         self._most = f.number(most, f.vector(room))
         self._keys = f.variable(self._most)
-        self._places = f.variable(f.number(0, f.vector(room, self.index)))
+        self._positions = f.variable(f.number(0, f.vector(room, self.index)))
         self._stored = f.array(room, self.index)
 
     def clear(self) -> None:
@@ -144,14 +144,14 @@ class _Best:
         """Return the least key."""
         return self.f.part(self._keys.get(), self.room - 1, 1)
 
-    def insert(self, key: Value, place: Value, free: Value = None) -> None:
+    def insert(self, key: Value, position: Value, free: Value = None) -> None:
         """Put a key after those that are not less; the last one is lost.
 
         ``free``: from which lane on there are none so far, if there are such lanes.
         """
         f, build, room = self.f, self.f.builder, self.room
         bits, mask = f.scalar(f"int{room}"), f.vector(room, f.scalar("int1"))
-        keys, places = self._keys.get(), self._places.get()
+        keys, positions = self._keys.get(), self._positions.get()
         new = f.spread(key, room)
         lanes = build.bitcast(build.icmp_signed("<", keys, new), bits)
         if free is not None:
@@ -161,15 +161,15 @@ class _Best:
         first = build.and_(lanes, build.not_(build.shl(lanes, f.number(1, bits))))
         moved, here = build.bitcast(lanes, mask), build.bitcast(first, mask)
         order = [0, *range(room - 1)]
-        number = f.spread(build.trunc(place, self.index), room)
+        number = f.spread(build.trunc(position, self.index), room)
         for old, value, variable in (
             (keys, new, self._keys),
-            (places, number, self._places),
+            (positions, number, self._positions),
         ):
             shifted = build.select(moved, f.pick(old, order), old)
             variable.set(build.select(here, value, shifted))
 
     def stored(self) -> Value:
         """Return the address of the indices."""
-        self.f.store(self._places.get(), self._stored, 0)
+        self.f.store(self._positions.get(), self._stored, 0)
         return self._stored

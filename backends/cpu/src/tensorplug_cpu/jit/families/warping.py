@@ -1,4 +1,4 @@
-"""Projected images in one pass: places in float64, then the pixels around them.
+"""Projected images in one pass: points in float64, then the pixels around them.
 
 All is computed in the order of ``kernels/image/warping.py``, with the same roundings and bits.
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 _SHARED: Final = 1 << 16  # elements of a result that are worth threads
-_LANES: Final = 8  # places at a time
+_LANES: Final = 8  # points at a time
 _FEW: Final = 4  # channels up to which vectors hold several pixels
 _BYTES: Final = 64  # of a vector of channels
 _PERIODIC: Final = ("reflect", "wrap")
@@ -62,11 +62,11 @@ def warper(
         result = empty(shape, dtype)
         function = _function(dtype.name, interpolation, fill_mode, few)
         arrays = (*map(np.ascontiguousarray, (images, transforms, fill)), result)
-        places = [address(array) for array in arrays]
+        pointers = [address(array) for array in arrays]
         between = 8 if len(transforms) > 1 else 0
         sizes = (height, width, channels, *shape[1:3], between)
         parallel.in_parts(
-            lambda start, stop: function(*places, *sizes, start, stop),
+            lambda start, stop: function(*pointers, *sizes, start, stop),
             batch * shape[1],
             shared=out.size >= _SHARED,
         )
@@ -139,7 +139,7 @@ _BY_LLVM: Final = fill_modes.Arithmetic(_floor, _where)
 
 
 class _Corner(NamedTuple):
-    """A pixel to read: the place of its first channel in the image, 0 if it is not inside."""
+    """A pixel to read: the offset of its first channel in the image, 0 if it is not inside."""
 
     offset: Value
     inside: Value
@@ -151,7 +151,7 @@ class _Pixels(NamedTuple):
     source: Value  # the image
     target: Value  # the row of the result
     fill: Value
-    known: Value  # whether the place is finite
+    known: Value  # whether the point is finite
     corners: list[_Corner]  # 1, or 4: upper left, upper right, lower left, lower right
     weights: list[Value]  # none, or those of the lower ones and the right ones
 
@@ -171,14 +171,14 @@ def _function(dtype: str, interpolation: str, fill_mode: str, few: int) -> Calla
     height, width = (_float(f, f[name], lanes) for name in ("height", "width"))
     with f.loop(f["start"], f["stop"]) as number:
         image, row = f.builder.sdiv(number, f["rows"]), f.builder.srem(number, f["rows"])
-        source = f.place(f["image"], f.multiply(image, size))
-        target = f.place(f["out"], f.multiply(number, length))
+        source = f.pointer_to(f["image"], f.multiply(image, size))
+        target = f.pointer_to(f["out"], f.multiply(number, length))
         terms = _terms(f, f.multiply(image, f["between"]), lanes)
         with f.loop(0, f["columns"], lanes) as column:
             x, y, known = _project(f, terms, row, column, lanes)
             x, y = (
-                fill_modes.mapped(_where(known, place, 0.0), along, fill_mode, _BY_LLVM)
-                for place, along in ((x, width), (y, height))
+                fill_modes.mapped(_where(known, point, 0.0), along, fill_mode, _BY_LLVM)
+                for point, along in ((x, width), (y, height))
             )
             corners, weights = _around(f, (y, x), (height, width), interpolation)
             pixels = _Pixels(source, target, fill, known, corners, weights)
@@ -200,10 +200,10 @@ def _terms(f: Function, first: Value, lanes: int) -> list[_Floats]:
 
 
 def _around(
-    f: Function, place: tuple[_Floats, _Floats], size: tuple[_Floats, _Floats], interpolation: str
+    f: Function, point: tuple[_Floats, _Floats], size: tuple[_Floats, _Floats], interpolation: str
 ) -> tuple[list[_Corner], list[Value]]:
-    """Return the pixels around places in images of a size, and their weights."""
-    y, x = place
+    """Return the pixels around points in images of a size, and their weights."""
+    y, x = point
     if interpolation == "nearest":
         return [_corner(f, (_rounded(y), _rounded(x)), size)], []
     top, left = _floor(y), _floor(x)
@@ -214,7 +214,7 @@ def _around(
 def _project(
     f: Function, terms: list[_Floats], row: Value, column: Value, lanes: int
 ) -> tuple[_Floats, _Floats, Value]:
-    """Return the places x and y at which a transform reads, and whether they are finite."""
+    """Return the points x and y at which a transform reads, and whether they are finite."""
     a0, a1, a2, b0, b1, b2, c0, c1 = terms
     rows = _float(f, row, lanes)
     columns = _float(f, column, lanes)
@@ -224,7 +224,7 @@ def _project(
     y = b0 * columns + b1 * rows + b2
     scale = c0 * columns + c1 * rows + 1  # of an affine transform, 1: it changes no bit
     x, y = x / scale, y / scale
-    finite = [_Floats(f, f.intrinsic("fabs", place.value)) < float("inf") for place in (x, y)]
+    finite = [_Floats(f, f.intrinsic("fabs", point.value)) < float("inf") for point in (x, y)]
     return x, y, f.builder.and_(*finite)
 
 
@@ -233,8 +233,8 @@ def _rounded(at: _Floats) -> _Floats:
     return _where(at - below >= 0.5, below + 1, below)
 
 
-def _corner(f: Function, place: tuple[_Floats, _Floats], size: tuple[_Floats, _Floats]) -> _Corner:
-    (row, column), (height, width) = place, size
+def _corner(f: Function, point: tuple[_Floats, _Floats], size: tuple[_Floats, _Floats]) -> _Corner:
+    (row, column), (height, width) = point, size
     build, lanes = f.builder, getattr(row.value.type, "count", 1)
     inside = build.and_(
         build.and_(row >= 0, row < height), build.and_(column >= 0, column < width)

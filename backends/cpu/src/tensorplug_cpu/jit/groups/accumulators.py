@@ -80,8 +80,8 @@ class Accumulator:
 
     def start(self) -> None:
         """Set everything to the identity."""
-        for place in (*self._vectors, *self._sums, *self._errors):
-            self._code.do(f"store {self._type} {self._identity}, ptr {place}")
+        for slot in (*self._vectors, *self._sums, *self._errors):
+            self._code.do(f"store {self._type} {self._identity}, ptr {slot}")
 
     def add(self, number: int, value: str, mask: str | None = None) -> None:
         """Combine a vector, where ``mask`` holds, with that of this number."""
@@ -90,10 +90,10 @@ class Accumulator:
             value = wide.cast(value, self._given, self.dtype)
         if mask is not None:
             value = wide.choose(mask, self.dtype, value, self._identity)
-        place = self._vectors[number]
-        before = code.emit(f"load {self._type}, ptr {place}")
+        slot = self._vectors[number]
+        before = code.emit(f"load {self._type}, ptr {slot}")
         after = combine(wide, self._op, self.dtype, before, value)
-        code.do(f"store {self._type} {after}, ptr {place}")
+        code.do(f"store {self._type} {after}, ptr {slot}")
 
     def close_block(self) -> None:
         """Add each vector to its sum, and what is lost to the sum's error.
@@ -106,7 +106,7 @@ class Accumulator:
         code = self._code
         for vector, total, error in zip(self._vectors, self._sums, self._errors, strict=True):
             a, b, lost = (
-                code.emit(f"load {self._type}, ptr {place}") for place in (total, vector, error)
+                code.emit(f"load {self._type}, ptr {slot}") for slot in (total, vector, error)
             )
             after = self._two("fadd", a, b)
             part = self._two("fsub", after, a)
@@ -131,8 +131,8 @@ class Accumulator:
         zero = narrow.constant(0, self.dtype)
         return narrow.two("fadd", self.dtype, total, narrow.choose(known, self.dtype, error, zero))
 
-    def _fold(self, places: list[str]) -> str:
-        values = [self._code.emit(f"load {self._type}, ptr {place}") for place in places]
+    def _fold(self, slots: list[str]) -> str:
+        values = [self._code.emit(f"load {self._type}, ptr {slot}") for slot in slots]
         while len(values) > 1:
             values = [
                 combine(self._wide, self._op, self.dtype, *values[at : at + 2])

@@ -119,7 +119,7 @@ class _Columns:
                 with code.loop(self._row, together, stop, least=together) as row:
                     self._add(row, together)
 
-    def _fill(self, places: list[str]) -> None:
+    def _fill(self, targets: list[str]) -> None:
         """Set the partial results to the identity."""
         code, lanes = self.code, self._lanes
         wide = Evaluator(code, lanes, lambda _: True, lambda _: "").wide
@@ -127,11 +127,11 @@ class _Columns:
         for least in (lanes, 1):
             with code.loop(self._index, lanes, self._item.high, least=least) as at:
                 mask = None if least > 1 else code.mask(at, self._item.high, lanes)
-                for (op, _), dtype, place in zip(
-                    self._form.reductions, self._form.targets, places, strict=True
+                for (op, _), dtype, target in zip(
+                    self._form.reductions, self._form.targets, targets, strict=True
                 ):
                     value = wide.constant(identity(op, dtype), dtype)
-                    store_vector(code, dtype, value, place, at, lanes, mask)
+                    store_vector(code, dtype, value, target, at, lanes, mask)
 
     def _add(self, row: str, together: int) -> None:
         """Combine adjacent rows, and add them to the partial results."""
@@ -139,10 +139,10 @@ class _Columns:
         roots = [expression for _, expression in form.reductions]
         starts, evaluators = [], []
         for step in range(together):
-            place = code.emit(f"add nsw i64 {row}, {step}")
+            line = code.emit(f"add nsw i64 {row}, {step}")
             row_starts = []
             for start, stride in zip(item.starts, self._strides, strict=False):
-                offset = code.emit(f"mul nsw i64 {place}, {stride}")
+                offset = code.emit(f"mul nsw i64 {line}, {stride}")
                 row_starts.append(code.emit(f"getelementptr i8, ptr {start}, i64 {offset}"))
 
             def load(node: Expression, row_starts: list[str] = row_starts) -> str:
@@ -192,7 +192,7 @@ class _Columns:
     ) -> None:
         """Add the values of some rows, in pairs, to the partial results."""
         code, lanes, form = self.code, self._lanes, self._form
-        places = self._item.starts[len(form.inputs) :]
+        targets = self._item.starts[len(form.inputs) :]
         for number, ((op, expression), dtype) in enumerate(
             zip(form.reductions, form.targets, strict=True)
         ):
@@ -202,6 +202,6 @@ class _Columns:
                     combine(to.wide, op, dtype, *terms[pair : pair + 2])
                     for pair in range(0, len(terms), 2)
                 ]
-            before = load_vector(code, dtype, places[number], at, lanes, mask)
+            before = load_vector(code, dtype, targets[number], at, lanes, mask)
             after = combine(to.wide, op, dtype, before, terms[0])
-            store_vector(code, dtype, after, places[number], at, lanes, mask)
+            store_vector(code, dtype, after, targets[number], at, lanes, mask)

@@ -1,4 +1,4 @@
-"""Single elementary functions of large arrays, where LLVM's loop is faster than NumPy's.
+"""Kernels that are NumPy's ufuncs; of large arrays LLVM's loops, where those are faster.
 
 NumPy has vector loops for some functions and dtypes, and calls the C library for each element of
 the others.
@@ -10,12 +10,18 @@ from typing import TYPE_CHECKING, Final
 
 from tensorplug.plugin import Group, GroupInput, GroupOutput, KernelSpec, expressions, specs
 from tensorplug.plugin import dtypes as dt
+from tensorplug_cpu.execution.floating_point import ufunc
 from tensorplug_cpu.jit.codegen.settings import is_worthwhile
 from tensorplug_cpu.jit.groups.kernels import compile_group
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Container, Mapping
+
+    import numpy as np
+
     from tensorplug.plugin import TensorType
     from tensorplug_cpu.arrays import Call
+    from tensorplug_cpu.kernel_table import Kernels
 
 
 _BOTH: Final = frozenset({dt.float32, dt.float64})
@@ -46,3 +52,35 @@ def compiled(spec: KernelSpec, out: TensorType) -> Call | None:
     )
     run = compile_group(group)
     return None if run is None else lambda x: run(x)[0]
+
+
+def register(
+    kernels: Kernels,
+    functions: Mapping[KernelSpec, np.ufunc],
+    signals: Container[dt.DType] = dt.INEXACT,
+) -> None:
+    """Add a kernel for each ufunc.
+
+    ``signals``: the dtypes of operands for which it can raise a floating-point flag.
+    """
+    for spec, function in functions.items():
+        kind = _unary if function.nin == 1 else _binary
+        kernels.prepare(spec, because="faster")(kind(spec, function, signals))
+
+
+def _unary(
+    spec: KernelSpec, function: np.ufunc, signals: Container[dt.DType]
+) -> Callable[..., Call]:
+    def prepare(x: TensorType, *, out: TensorType) -> Call:
+        return compiled(spec, out) or ufunc(function, out, signals=x.dtype in signals)
+
+    return prepare
+
+
+def _binary(
+    _: KernelSpec, function: np.ufunc, signals: Container[dt.DType]
+) -> Callable[..., Call]:
+    def prepare(a: TensorType, b: TensorType, *, out: TensorType) -> Call:  # noqa: ARG001
+        return ufunc(function, out, signals=a.dtype in signals)
+
+    return prepare

@@ -129,17 +129,17 @@ class Evaluator:
         code, lanes = self.code, self.lanes
         condition, likely = (self._value(operand, known) for operand in node.operands[:2])
         type_ = vector_type(element_type(node.dtype), lanes)
-        place = code.allocate(type_)
-        code.do(f"store {type_} {likely}, ptr {place}")
+        pointer = code.allocate(type_)
+        code.do(f"store {type_} {likely}, ptr {pointer}")
         rarely, after = code.name(), code.name()
         code.do(f"br i1 {code.all_lanes(condition, lanes)}, label %{after}, label %{rarely}")
         code.label(rarely)
         other = self.vectors([node.operands[2]], load, dict(known))[0]
         chosen = self.wide.render(node, [condition, likely, other])
-        code.do(f"store {type_} {chosen}, ptr {place}")
+        code.do(f"store {type_} {chosen}, ptr {pointer}")
         code.do(f"br label %{after}")
         code.label(after)
-        return code.emit(f"load {type_}, ptr {place}")
+        return code.emit(f"load {type_}, ptr {pointer}")
 
     def _value(self, node: Expression, known: dict[int, str]) -> str:
         return known[id(node)] if id(node) in known else self._splats[id(node)]
@@ -173,11 +173,11 @@ def load_vector(
 ) -> str:
     """Return the elements from index ``at`` on; those that ``mask`` leaves out are 0."""
     type_ = vector_type(memory_type(dtype), lanes)
-    place = address(code, dtype, start, at)
+    pointer = address(code, dtype, start, at)
     if mask is None:
-        value = code.emit(f"load {type_}, ptr {place}, align 1")
+        value = code.emit(f"load {type_}, ptr {pointer}, align 1")
     else:
-        value = code.masked_load(type_, place, mask)
+        value = code.masked_load(type_, pointer, mask)
     if dtype is not dt.bool_:
         return value
     return code.emit(f"icmp ne {type_} {value}, zeroinitializer")
@@ -190,8 +190,8 @@ def store_vector(
     type_ = vector_type(memory_type(dtype), lanes)
     if dtype is dt.bool_:
         value = code.emit(f"zext {vector_type('i1', lanes)} {value} to {type_}")
-    place = address(code, dtype, start, at)
+    pointer = address(code, dtype, start, at)
     if mask is None:
-        code.do(f"store {type_} {value}, ptr {place}, align 1")
+        code.do(f"store {type_} {value}, ptr {pointer}, align 1")
     else:
-        code.masked_store(type_, value, place, mask)
+        code.masked_store(type_, value, pointer, mask)

@@ -62,9 +62,9 @@ class Frame:
 
     def argument(self, slot: Hashable, type_: str = "i64") -> str:
         """Add an argument; return its value."""
-        place = self.code.emit(f"getelementptr i64, ptr %args, i64 {len(self.slots)}")
+        pointer = self.code.emit(f"getelementptr i64, ptr %args, i64 {len(self.slots)}")
         self.slots.append(slot)
-        return self.code.emit(f"load {type_}, ptr {place}")
+        return self.code.emit(f"load {type_}, ptr {pointer}")
 
     @contextmanager
     def items(self) -> Iterator[Item]:
@@ -102,9 +102,9 @@ class Frame:
         high = code.call("llvm.smin", "i64", [end, self.length])
         starts = []
         for pointer, strides in zip(self._pointers, self._strides, strict=True):
-            place = pointer
+            start = pointer
             for position, stride in zip([*indices, segment], strides, strict=True):
                 offset = code.emit(f"mul nsw i64 {position}, {stride}")
-                place = code.emit(f"getelementptr i8, ptr {place}, i64 {offset}")
-            starts.append(place)
+                start = code.emit(f"getelementptr i8, ptr {start}, i64 {offset}")
+            starts.append(start)
         return Item(indices, low, high, starts)

@@ -116,7 +116,7 @@ class _Rows:
         self._index = self.code.allocate("i64")
         self._block = self.code.allocate("i64")
         self._item: Item
-        self._places: dict[int, str] = {}  # of kept values, by identity
+        self._memory: dict[int, str] = {}  # of kept values, by identity
         self._results: dict[int, str] = {}  # of reductions, by their numbers as parameters
 
     def _varies(self, node: Expression) -> bool:
@@ -168,8 +168,8 @@ class _Rows:
             outputs = item.starts[len(form.inputs) :]
             own = iter(rows)
             for each in self._kept:
-                place = next(own) if each.target is None else outputs[each.target]
-                self._places[id(each.node)] = place
+                memory = next(own) if each.target is None else outputs[each.target]
+                self._memory[id(each.node)] = memory
             for at, level in enumerate(form.levels):
                 self._reduce(at, level)
             self._write_vectors(
@@ -206,8 +206,8 @@ class _Rows:
         def add_up_to(stop: str) -> None:
             with code.loop(self._index, stride, stop, least=stride) as first:
                 for step in range(steps):
-                    place = code.emit(f"add nsw i64 {first}, {step * self._lanes}")
-                    values = self._evaluate(at, roots, place, None)
+                    position = code.emit(f"add nsw i64 {first}, {step * self._lanes}")
+                    values = self._evaluate(at, roots, position, None)
                     for accumulator, value in zip(accumulators, values, strict=True):
                         accumulator.add(step, value)
 
@@ -221,9 +221,9 @@ class _Rows:
                     accumulator.close_block()
         else:
             add_up_to(item.high)
-        with code.loop(self._index, self._lanes, item.high) as place:
-            mask = code.mask(place, item.high, self._lanes)
-            values = self._evaluate(at, roots, place, mask)
+        with code.loop(self._index, self._lanes, item.high) as position:
+            mask = code.mask(position, item.high, self._lanes)
+            values = self._evaluate(at, roots, position, mask)
             for accumulator, value in zip(accumulators, values, strict=True):
                 accumulator.add(0, value, mask)
         for number, accumulator in zip(level, accumulators, strict=True):
@@ -247,11 +247,11 @@ class _Rows:
         self._prepare(at, roots)
         code.do(f"store i64 {item.low}, ptr {self._index}")
         for least in (self._lanes, 1):
-            with code.loop(self._index, self._lanes, item.high, least=least) as place:
-                mask = None if least > 1 else code.mask(place, item.high, self._lanes)
-                values = self._evaluate(at, roots, place, mask)
+            with code.loop(self._index, self._lanes, item.high, least=least) as position:
+                mask = None if least > 1 else code.mask(position, item.high, self._lanes)
+                values = self._evaluate(at, roots, position, mask)
                 for (target, start), value in zip(outputs, values, strict=True):
-                    store_vector(code, target.dtype, value, start, place, self._lanes, mask)
+                    store_vector(code, target.dtype, value, start, position, self._lanes, mask)
 
     def _write_scalar(self, target: Target, start: str) -> None:
         store_scalar(self.code, target.dtype, self._to.scalar(target.expression), start)
@@ -261,7 +261,7 @@ class _Rows:
         self._to.prepare(roots, [id(each.node) for each in self._kept if each.first < at])
 
     def _evaluate(
-        self, at: int, roots: list[Expression], place: str, mask: str | None
+        self, at: int, roots: list[Expression], position: str, mask: str | None
     ) -> list[str]:
         """Return the vectors of a pass's roots for one step, and keep what later ones need."""
         code, starts, lanes = self.code, self._item.starts, self._lanes
@@ -271,19 +271,19 @@ class _Rows:
         for each in before:
             node = each.node
             if id(node) in needed:
-                row = self._places[id(node)]
-                known[id(node)] = load_vector(code, node.dtype, row, place, lanes, mask)
+                row = self._memory[id(node)]
+                known[id(node)] = load_vector(code, node.dtype, row, position, lanes, mask)
 
         def load(node: Expression) -> str:
             start = starts[number_of(node)]
-            return load_vector(code, node.dtype, start, place, lanes, mask)
+            return load_vector(code, node.dtype, start, position, lanes, mask)
 
         values = self._to.vectors(roots, load, known)
         for each in self._kept:
             node = each.node
             if each.first == at:
-                row = self._places[id(node)]
-                store_vector(code, node.dtype, known[id(node)], row, place, lanes, mask)
+                row = self._memory[id(node)]
+                store_vector(code, node.dtype, known[id(node)], row, position, lanes, mask)
         return values
 
     def _overlap(self, roots: list[Expression]) -> int:

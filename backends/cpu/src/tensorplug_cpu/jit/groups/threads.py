@@ -43,29 +43,29 @@ def make_launch(
     shared = total > 1 and total * work >= SHARED_WORK
     grain = max(1, min(_GRAIN_WORK // max(work, 1), -(-total // 16)))
     known = {"counter": 0, "grain": grain, **values}
-    given = [known.get(slot, 0) for slot in slots]
-    places = [at for at, slot in enumerate(slots) if is_pointer(slot)]
+    arguments = [known.get(slot, 0) for slot in slots]
+    positions = [at for at, slot in enumerate(slots) if is_pointer(slot)]
     if shared or not reads_arrays():
-        return _Launch(text, given, places, shared=shared)
-    block = (ctypes.c_int64 * len(given))(*given)
-    types = [ctypes.POINTER(type(block)), *[ctypes.py_object] * len(places)]
+        return _Launch(text, arguments, positions, shared=shared)
+    block = (ctypes.c_int64 * len(arguments))(*arguments)
+    types = [ctypes.POINTER(type(block)), *[ctypes.py_object] * len(positions)]
     return partial(compile_function(text + write_prologue(slots), PROLOGUE, types), block)
 
 
 class _Launch:
-    """A kernel with all arguments, given by slot, but the addresses at ``places``."""
+    """A kernel with all arguments, by slot, but the addresses at ``positions``."""
 
     def __init__(
-        self, text: str, values: Sequence[int], places: Sequence[int], *, shared: bool
+        self, text: str, values: Sequence[int], positions: Sequence[int], *, shared: bool
     ) -> None:
         self._function = compile_function(text, "run", [ctypes.c_void_p])
-        self._values, self._places, self._shared = values, places, shared
+        self._values, self._positions, self._shared = values, positions, shared
         self._block = ctypes.c_int64 * len(values)
 
     def __call__(self, *operands: Array) -> None:
         block = self._block(*self._values)
-        for place, array in zip(self._places, operands, strict=True):
-            block[place] = address(array)
+        for position, array in zip(self._positions, operands, strict=True):
+            block[position] = address(array)
         if self._shared:
             function = self._function
             parallel.together(lambda: function(block))

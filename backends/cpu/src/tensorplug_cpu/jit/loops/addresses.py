@@ -1,7 +1,7 @@
 """Addresses of arrays, and the prologue of kernels that reads them, for short runs.
 
 Asking NumPy for the address of an array takes longer than a loop over a few elements. In CPython
-the address is in a fixed place of the array's object, which is tried out before it is used.
+the address is at a fixed offset in the array's object, which is tried out before it is used.
 """
 
 from __future__ import annotations
@@ -52,16 +52,16 @@ def write_prologue(slots: Sequence[Hashable]) -> str:
 
     It takes the address of the arguments, then the arrays whose addresses are to be filled in.
     """
-    places = [at for at, slot in enumerate(slots) if is_pointer(slot)]
+    positions = [at for at, slot in enumerate(slots) if is_pointer(slot)]
     size = len(slots)
-    arrays = "".join(f", ptr %array{k}" for k in range(len(places)))
+    arrays = "".join(f", ptr %array{k}" for k in range(len(positions)))
     lines = [
         f"declare void @{_COPY}(ptr, ptr, i64, i1)",
         f"define void @{PROLOGUE}(ptr %values{arrays}) {{",
         f"  %block = alloca [{size} x i64]",
         f"  call void @{_COPY}(ptr %block, ptr %values, i64 {8 * size}, i1 false)",
     ]
-    for k, at in enumerate(places):
+    for k, at in enumerate(positions):
         lines += [
             f"  %field{k} = getelementptr i8, ptr %array{k}, i64 {_PLACE}",
             f"  %data{k} = load ptr, ptr %field{k}",

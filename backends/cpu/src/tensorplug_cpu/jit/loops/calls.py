@@ -61,15 +61,15 @@ def fold_columns(
     how many matrices, rows and columns it folds, and how many columns there are.
     """
     before, length, after = shape
-    place, to = address(source), address(result)
+    origin, to = address(source), address(result)
     matrix = length * after * source.itemsize
 
     def work(start: int, stop: int) -> None:
         target = to + start * after * result.itemsize
-        function(place + start * matrix, target, stop - start, length, after, after)
+        function(origin + start * matrix, target, stop - start, length, after, after)
 
     def work_on_columns(start: int, stop: int) -> None:
-        begin, target = place + start * source.itemsize, to + start * result.itemsize
+        begin, target = origin + start * source.itemsize, to + start * result.itemsize
         function(begin, target, before, length, stop - start, after)
 
     if before > 1:
@@ -90,8 +90,8 @@ def launch(
     Its last pointer is a counter (``loops.Function.taken``), which is added here.
     """
     counter = ctypes.c_int64()
-    place = ctypes.addressof(counter)
+    counter_address = ctypes.addressof(counter)
     if shared:
-        together(lambda: function(*pointers, place, *integers))
+        together(lambda: function(*pointers, counter_address, *integers))
     else:
-        function(*pointers, place, *integers)
+        function(*pointers, counter_address, *integers)

@@ -1,7 +1,7 @@
 """Convolutions as sweeps: the same taps at every position of a grid, with strides on either side.
 
 The convolution itself is one sweep over the positions of its windows. The gradient of the image
-reads dy; with a stride of s along an axis, elements whose places have the same remainder by s see
+reads dy; with a stride of s along an axis, elements whose indices have the same remainder by s see
 the same taps, so that there is one sweep per remainder, and no product with a known zero.
 """
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array
 
 
-Slices = tuple[slice, slice]  # images, and places along the first spatial axis
+Slices = tuple[slice, slice]  # images, and positions along the first spatial axis
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +41,11 @@ class Axis:
 
     @property
     def low(self) -> int:
-        """Where the first place begins to read."""
+        """Where the first position begins to read."""
         return min(shift for _, shift in self.taps)
 
     def reach(self, count: int) -> int:
-        """Return how many elements lie from the first to the last that ``count`` places read."""
+        """Return how many elements lie from first to last that ``count`` positions read."""
         return (count - 1) * self.reads + max(shift for _, shift in self.taps) - self.low + 1
 
     def whole(self) -> tuple[int, int, int]:
@@ -99,7 +99,7 @@ class Grid:
     there is no padding, it reads from the images instead.
 
     Args:
-        sweep: with a tap and a place along each axis.
+        sweep: with a tap and a position along each axis.
         batch: the number of images.
         channels: of the source.
         elements: how many of the source the rows of a piece may read, about, and its images.
@@ -147,14 +147,14 @@ class Grid:
     def lines(self) -> Array:
         """Return where each line of an image has its elements in the source, -1 for padding."""
         first = self.sweep[0]
-        places = [first.low + np.arange(first.reach(first.count))]
+        positions = [first.low + np.arange(first.reach(first.count))]
         for before, extent in zip(self._befores, self._extents[:-1], strict=False):
-            places.append(np.arange(extent) - before)
+            positions.append(np.arange(extent) - before)
         total, known = np.zeros((), np.int64), np.ones((), np.bool_)
-        for number, place in enumerate(places):
+        for number, position in enumerate(positions):
             step = self.channels * prod(axis.size for axis in self.sweep[number + 1 :])
-            total = total[..., None] + place * step
-            known = known[..., None] & (place >= 0) & (place < self.sweep[number].size)
+            total = total[..., None] + position * step
+            known = known[..., None] & (position >= 0) & (position < self.sweep[number].size)
         return np.where(known, total, -1).reshape(-1)
 
     def table(self, strides: Sequence[int]) -> Array:

@@ -11,7 +11,7 @@ from tensorplug_cpu.execution.parallel import together
 from tensorplug_cpu.jit.codegen.functions import lanes
 from tensorplug_cpu.jit.loops import iteration_space
 from tensorplug_cpu.jit.loops.calls import address, is_large
-from tensorplug_cpu.jit.loops.products import most_places
+from tensorplug_cpu.jit.loops.products import most_positions
 from tensorplug_cpu.windows.sliding import room
 
 _PIECE: Final = 1 << 17  # elements of a piece of the image: they stay in a second-level cache
@@ -27,11 +27,11 @@ def even(length: int, most: int) -> int:
 
 
 def tile_sizes(dtype: np.dtype[Any], columns: int, length: int) -> tuple[int, int, int]:
-    """Return the lanes, vectors and places of a tile: columns times something of ``length``."""
+    """Return the lanes, vectors and positions of a tile: columns times something of ``length``."""
     width = lanes(dtype.itemsize, columns)
     count = -(-columns // width)
     vectors = min(count, 2 if length > 4 else 12 // length)
-    return width, vectors, even(length, most_places(vectors))
+    return width, vectors, even(length, most_positions(vectors))
 
 
 def make_grid(
@@ -67,10 +67,10 @@ def make_calls(calls: list[Call], elements: int, dtype: np.dtype[Any], work: int
 
     def make() -> None:
         own = room((elements,), dtype)
-        place = address(own)
+        scratch = address(own)
         for number, (function, pointers, integers) in enumerate(calls):
             counter = begin + number * step
-            function(*pointers[:3], place, *pointers[3:], counter, *integers)
+            function(*pointers[:3], scratch, *pointers[3:], counter, *integers)
 
     if is_large(work // _MOVED):
         together(make)

@@ -1,10 +1,10 @@
 """The native loops of convolutions: products of windows, which are never copied, and filters.
 
-A tile of the result stays in registers: some neighbouring places times some vectors of columns.
-Each step loads one row of the filter and one number of each place, and needs as many
-multiplications as places times vectors (Goto and van de Geijn 2008, "Anatomy of high-performance
-matrix multiplication"; Georganas et al. 2018, "Anatomy of high-performance deep learning
-convolutions on SIMD architectures").
+A tile of the result stays in registers: some neighbouring positions times some vectors of columns.
+Each step loads one row of the filter and one number of each position, and needs as many
+multiplications as positions times vectors (Goto and van de Geijn 2008, "Anatomy of
+high-performance matrix multiplication"; Georganas et al. 2018, "Anatomy of high-performance deep
+learning convolutions on SIMD architectures").
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     from tensorplug_cpu.jit.codegen.control_flow import Variable
 
 
-def most_places(vectors: int) -> int:
-    """Return how many places a tile may have, so that no register is spilled."""
+def most_positions(vectors: int) -> int:
+    """Return how many positions a tile may have, so that no register is spilled."""
     registers = 32 if vector_bytes() == 64 else 16
     return registers * 3 // 4 // vectors
 
 
 class _Tile:
-    """The sums of ``places`` times ``vectors`` while they are in registers."""
+    """The sums of ``positions`` times ``vectors`` while they are in registers."""
 
-    def __init__(self, f: Function, lanes: int, vectors: int, places: int) -> None:
+    def __init__(self, f: Function, lanes: int, vectors: int, positions: int) -> None:
         self._f, self._lanes, self._vectors = f, lanes, vectors
         zero = f.number(0.0, f.vector(lanes))
-        self.sums = [[f.variable(zero) for _ in range(vectors)] for _ in range(places)]
+        self.sums = [[f.variable(zero) for _ in range(vectors)] for _ in range(positions)]
 
     def clear(self) -> None:
         zero = self._f.number(0.0, self._f.vector(self._lanes))
@@ -44,21 +44,21 @@ class _Tile:
                 one.set(zero)
 
     def add(self, columns: list[Any], numbers: Callable[[int], Any]) -> None:
-        """Add the product of a column of numbers, one per place, with a row of vectors."""
-        for place, row in enumerate(self.sums):
-            number = self._f.spread(numbers(place), self._lanes)
+        """Add the product of a column of numbers, one per position, with a row of vectors."""
+        for position, row in enumerate(self.sums):
+            number = self._f.spread(numbers(position), self._lanes)
             for one, column in zip(row, columns, strict=True):
                 one.set(self._f.multiply_add(number, column, one.get()))
 
     def results(self, target: Any, apart: Any, done: Any) -> Iterator[tuple[int, Variable, Any]]:
-        """Yield each sum of the places from ``done`` on: number of the vector, sum, offset.
+        """Yield each sum of the positions from ``done`` on: number of the vector, sum, offset.
 
-        ``target``: the offset of the first place; others are ``apart``.
+        ``target``: the offset of the first position; others are ``apart``.
         """
         f = self._f
-        for place, row in enumerate(self.sums):
-            with f.when(f.less(done, place + 1)):
-                to = f.add(target, f.multiply(apart, place))
+        for position, row in enumerate(self.sums):
+            with f.when(f.less(done, position + 1)):
+                to = f.add(target, f.multiply(apart, position))
                 for at, one in enumerate(row):
                     yield at, one, f.add(to, at * self._lanes)
 
@@ -77,7 +77,7 @@ class _Piece:
 
     def __init__(self, f: Function, number: Any, lanes: int, *, padded: bool) -> None:
         start, self.target, self.rows, *counts = _entries(f, f["pieces"], number, 6)
-        self.source = f.place(f["source"], start)
+        self.source = f.pointer_to(f["source"], start)
         if padded:
             _copy_lines(f, self.source, counts, lanes)
             self.source = f["room"]
@@ -88,21 +88,21 @@ def _copy_lines(f: Function, source: Any, counts: list[Any], lanes: int) -> None
     images, first, lines = counts
     zero = f.number(0.0, f.vector(lanes))
 
-    def fill(target: Any, count: Any, place: Any = None) -> None:
+    def fill(target: Any, count: Any, offset: Any = None) -> None:
         with f.loop(0, count, lanes) as at:
             mask = f.mask(at, count, lanes)
             value = zero
-            if place is not None:
-                value = f.load_where(mask, zero, source, f.add(place, at))
+            if offset is not None:
+                value = f.load_where(mask, zero, source, f.add(offset, at))
             f.store_where(mask, value, f["room"], f.add(target, at))
 
     with f.loop(0, images) as image, f.loop(0, lines) as line:
-        place = f.whole(f["lines"], f.add(first, line))
-        known = f.less(-1, place)
+        offset = f.whole(f["lines"], f.add(first, line))
+        known = f.less(-1, offset)
         before, size = (f.builder.select(known, f[name], f.number(0)) for name in _SIZES[1:3])
         target = f.multiply(f.add(f.multiply(image, lines), line), f["line"])
         fill(target, before)
-        fill(f.add(target, before), size, f.add(f.multiply(image, f["image"]), place))
+        fill(f.add(target, before), size, f.add(f.multiply(image, f["image"]), offset))
         fill(f.add(target, before, size), f.subtract(f["line"], f.add(before, size)))
 
 
@@ -161,13 +161,13 @@ def sweep_function(
     piece's source, and in the result; the runs of neighbouring elements under a window (offset,
     length); the blocks of runs whose sums are added one after the other (first run, last run,
     first row of the filter); the counter of pieces. Its integers: the sizes of ``sweeps.Grid``;
-    the number of pieces, of places in each row, of elements between places of the result, of
+    the number of pieces, of positions in each row, of elements between positions of the result, of
     columns, of rows of the filter, of blocks.
 
-    ``sizes``: lanes, vectors and places of a tile; a row has as many places at least. ``step``:
-    the elements of the source between places. ``run_length``: of every run; 0 for any.
+    ``sizes``: lanes, vectors and positions of a tile; a row has at least as many. ``step``: the
+    elements of the source between positions. ``run_length``: of every run; 0 for any.
     """
-    lanes, vectors, places = sizes
+    lanes, vectors, positions = sizes
     f = Function(
         "sweep",
         dtype,
@@ -180,7 +180,7 @@ def sweep_function(
     )
     panel = vectors * lanes
     columns = f["columns"]
-    tile = _Tile(f, lanes, vectors, places)
+    tile = _Tile(f, lanes, vectors, positions)
     weight = f.variable(0)
     zero = f.number(0.0, f.vector(lanes))
     with f.taken(f["pieces_count"]) as number:
@@ -198,9 +198,9 @@ def sweep_function(
             masks = tile.masks(first, columns)
             from_run, to_run, row_of_filter = _entries(f, f["blocks"], block, 3)
             weights = f.add(f.multiply(first, f["length"]), f.multiply(row_of_filter, panel))
-            with f.loop(0, piece.rows) as row, f.loop(0, f["width"], places) as tile_start:
-                start = f.least(tile_start, f.subtract(f["width"], places))
-                done = f.subtract(tile_start, start)  # places that the tile before has computed
+            with f.loop(0, piece.rows) as row, f.loop(0, f["width"], positions) as tile_start:
+                start = f.least(tile_start, f.subtract(f["width"], positions))
+                done = f.subtract(tile_start, start)  # positions that the tile before has computed
                 source = f.add(f.whole(f["reads"], row), f.multiply(start, step))
                 tile.clear()
                 weight.set(weights)
@@ -242,14 +242,14 @@ def filter_function(
     piece's source, and in dy; the items (first piece, last, first run, last, offset of the
     gradient); the runs (offset, first row of the gradient, length); the offset of each row of the
     gradient under a window; the counter of items. Its integers: the sizes of ``sweeps.Grid``; the
-    number of items, of rows of a piece whose sum is added at once, of places in a row, of
-    elements between places of the source, of columns.
+    number of items, of rows of a piece whose sum is added at once, of positions in a row, of
+    elements between positions of the source, of columns.
 
     ``sizes``: lanes, vectors and elements of a tile; a run has as many elements at least.
     ``run_length``: if it is not 0, each so many elements are neighbours, and the table has one
     entry for all of them.
     """
-    lanes, vectors, places = sizes
+    lanes, vectors, positions = sizes
     f = Function(
         "filter_gradient",
         dtype,
@@ -261,7 +261,7 @@ def filter_function(
         (*_SIZES, "count", "group", "width", "step", "columns"),
     )
     columns = f["columns"]
-    tile = _Tile(f, lanes, vectors, places)
+    tile = _Tile(f, lanes, vectors, positions)
     zero = f.number(0.0, f.vector(lanes))
     with f.taken(f["count"]) as number:
         first_piece, last_piece, from_run, to_run, gradient = _entries(f, f["items"], number, 5)
@@ -275,14 +275,14 @@ def filter_function(
                 masks = tile.masks(first, columns)
                 last_row = f.least(f.add(first_row, f["group"]), piece.rows)
                 offset, row_of_filter, length = _entries(f, f["runs"], run, 3)
-                with f.loop(0, length, places) as tile_start:
-                    start = f.least(tile_start, f.subtract(length, places))
+                with f.loop(0, length, positions) as tile_start:
+                    start = f.least(tile_start, f.subtract(length, positions))
                     done = f.subtract(tile_start, start)  # elements that the tile before has added
                     target = f.add(row_of_filter, start)
-                    begin, offsets = f.add(offset, start), list(range(places))
+                    begin, offsets = f.add(offset, start), list(range(positions))
                     if run_length:
                         begin, offsets = f.number(0), []
-                        for first_of_run in range(0, places, run_length):
+                        for first_of_run in range(0, positions, run_length):
                             shift = f.whole(f["offsets"], f.add(target, first_of_run))
                             offsets += [f.add(shift, at) for at in range(run_length)]
                     tile.clear()
@@ -296,8 +296,8 @@ def filter_function(
                                 f.load_where(mask, zero, f["dy"], f.add(there, at * lanes))
                                 for at, mask in enumerate(masks)
                             ]
-                            places_of_x = [f.add(here, offset) for offset in offsets]
-                            tile.add(vectors_of_dy, partial(_at, f, piece.source, places_of_x))
+                            offsets_of_x = [f.add(here, offset) for offset in offsets]
+                            tile.add(vectors_of_dy, partial(_at, f, piece.source, offsets_of_x))
                             source.set(f.add(here, f["step"]))
                             upstream.set(f.add(there, columns))
                     target = f.add(gradient, f.multiply(target, columns), first)
@@ -308,12 +308,12 @@ def filter_function(
     return f.compiled()
 
 
-def _after(f: Function, pointer: Any, start: Any, step: int, place: int) -> Any:
-    return f.load(pointer, f.add(start, place * step))
+def _after(f: Function, pointer: Any, start: Any, step: int, position: int) -> Any:
+    return f.load(pointer, f.add(start, position * step))
 
 
-def _at(f: Function, pointer: Any, offsets: list[Any], place: int) -> Any:
-    return f.load(pointer, offsets[place])
+def _at(f: Function, pointer: Any, offsets: list[Any], position: int) -> Any:
+    return f.load(pointer, offsets[position])
 
 
 def _entries(f: Function, table: Any, row: Any, count: int) -> list[Any]:

@@ -1,8 +1,8 @@
-"""Loops over windows, channel by channel, whose rows are cut into strips of neighbouring places.
+"""Loops over windows, channel by channel, with rows cut into strips of neighbouring positions.
 
 Windows of neighbours overlap. The sums of a strip stay in registers, so that an element, or a
-weight, is loaded once for all places of the strip. Which taps lie on the image is known when the
-loop is written: only the first places of a row and the last ones lack some.
+weight, is loaded once for all positions of the strip. Which taps lie on the image is known when a
+loop is written: only the first positions of a row and the last ones lack some.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ if TYPE_CHECKING:
 
 _LEAST: Final = 1 << 16
 _MOST_TAPS: Final = 7  # of a row
-_MOST_PLACES: Final = 14  # of a strip
-_FEW_PLACES: Final = 6  # likewise, where all places fall into the same few sets of a cache
+_MOST_POSITIONS: Final = 14  # of a strip
+_FEW_POSITIONS: Final = 6  # likewise, where all positions fall into the same few sets of a cache
 _COLLIDING: Final = 1024  # bytes
-_MOST_COMPARED: Final = 3  # taps of a row whose largest element is wanted
+_MOST_COMPARED: Final = 3  # taps of a row whose largest element is searched for
 _SPARE: Final = 3  # registers for an element, and for what LLVM needs besides
 
-Taps = tuple[tuple[int, int], ...]  # of each place: the first one, and the one after the last
+Taps = tuple[tuple[int, int], ...]  # of each position: the first one, and the one after the last
 
 
 class Strips(NamedTuple):
-    """How a row of places is cut.
+    """How a row of positions is cut.
 
-    ``first``, ``last``: the taps of the places of the first strip and of the last one. If there
-    are two strips, they may overlap; if there is one, ``last`` is empty. ``between``: the places
+    ``first``, ``last``: the taps of the positions of the first strip and of the last one. If there
+    are two strips, they may overlap; if there is one, ``last`` is empty. ``between``: positions
     of each other strip, whose windows have all taps; no more than there are between the two.
     """
 
@@ -55,15 +55,15 @@ class Strips(NamedTuple):
     between: int
 
 
-def find_strips(window: Window, place: int, products: int, kind: str) -> Strips | None:
+def find_strips(window: Window, pixel_bytes: int, products: int, kind: str) -> Strips | None:
     """Return the strips of a row; None if windows are wide, or many are not whole.
 
     None too where strips were measured to gain nothing: windows do not overlap, or a sum or a
-    largest element is as soon found without. For ``kind`` see ``windows.window_function``.
+    largest element takes no longer without. For ``kind`` see ``windows.window_function``.
 
     Args:
         window: along a row.
-        place: the bytes of the channels at a place.
+        pixel_bytes: the bytes of the channels at a position.
         products: the elements that all windows together read; None if they are few, since each
             geometry, and number of channels, has its own function.
         kind: what is computed.
@@ -71,7 +71,7 @@ def find_strips(window: Window, place: int, products: int, kind: str) -> Strips 
     """
     if window.filter > _MOST_TAPS or not window.out or products < _LEAST:
         return None
-    collides = place % _COLLIDING == 0
+    collides = pixel_bytes % _COLLIDING == 0
     if window.filter <= window.stride:
         return None
     if kind != "weighted" and (collides or window.stride > 1):
@@ -79,7 +79,7 @@ def find_strips(window: Window, place: int, products: int, kind: str) -> Strips 
     if kind == "largest" and window.filter > _MOST_COMPARED:
         return None
     taps = [_find_taps(window, at) for at in range(window.out)]
-    most = _FEW_PLACES if collides else _MOST_PLACES
+    most = _FEW_POSITIONS if collides else _MOST_POSITIONS
     most = min(most, registers() - window.filter - _SPARE)
     strips = -(-window.out // most)
     count = -(-window.out // strips)
@@ -91,9 +91,9 @@ def find_strips(window: Window, place: int, products: int, kind: str) -> Strips 
     return Strips(*sizes, tuple(taps[:count]), tuple(last), between)
 
 
-def _find_taps(window: Window, place: int) -> tuple[int, int]:
-    """Return the taps of a place that lie on the image."""
-    begin = place * window.stride - window.before
+def _find_taps(window: Window, position: int) -> tuple[int, int]:
+    """Return the taps of a position that lie on the image."""
+    begin = position * window.stride - window.before
     low = max(0, -(begin // window.dilation))
     high = min(window.filter, (window.size - 1 - begin) // window.dilation + 1)
     return low, max(low, high)
@@ -154,24 +154,24 @@ def strip_function(
                 ]
                 strip.compute(start, channel, taps)
                 begin = f.add(target, f.multiply(start, channels), channel)
-                for place, own in enumerate(taps):
-                    value = apply_epilogue(f, strip.value(place, own), epilogue, *numbers)
-                    f.store(value, f["result"], f.add(begin, place * channels))
+                for position, own in enumerate(taps):
+                    value = apply_epilogue(f, strip.value(position, own), epilogue, *numbers)
+                    f.store(value, f["result"], f.add(begin, position * channels))
 
         compute(0, strips.first)
         if strips.last:
             end = f.subtract(f["columns"], count)
             if between:
-                with f.loop(count, end, between) as place:
+                with f.loop(count, end, between) as position:
                     compute(
-                        f.least(place, f.subtract(end, between)), ((0, strips.taps),) * between
+                        f.least(position, f.subtract(end, between)), ((0, strips.taps),) * between
                     )
             compute(end, strips.last)
     return f.compiled()
 
 
 class _Strip:
-    """The sums of neighbouring places, one vector of channels each."""
+    """The sums of neighbouring positions, one vector of channels each."""
 
     def __init__(self, f: Function, channels: int, strips: Strips, kind: str, width: int) -> None:
         self._f, self._channels, self._strips, self._kind = f, channels, strips, kind
@@ -182,31 +182,31 @@ class _Strip:
         self.source: Any = None  # where the image begins
 
     def compute(self, start: Any, channel: Any, taps: Taps) -> None:
-        """Compute the sums of places from ``start`` on, of which each has its ``taps``."""
+        """Compute the sums of positions from ``start`` on, of which each has its ``taps``."""
         f, strips = self._f, self._strips
-        # Which taps of which places read an element, by its distance from the first one's window.
+        # Which taps of which positions read an element, by its distance from the first window.
         reads: dict[int, list[tuple[int, int]]] = {}
-        for place, own in enumerate(taps):
-            self._totals[place].set(self._lowest)
+        for position, own in enumerate(taps):
+            self._totals[position].set(self._lowest)
             for tap in range(*own):
-                shift = place * strips.stride + tap * strips.dilation - strips.before
-                reads.setdefault(shift, []).append((place, tap))
+                shift = position * strips.stride + tap * strips.dilation - strips.before
+                reads.setdefault(shift, []).append((position, tap))
         begin = f.multiply(start, strips.stride * self._channels)
         with links(f, f["row_links"], *self.row_links) as (element, tap_row):
             here = f.add(self.source, element, channel, begin)
             weights: dict[int, Any] = {}
             for shift in sorted(reads):
                 x = f.load(f["source"], f.add(here, shift * self._channels), self._width)
-                for place, tap in reads[shift]:
+                for position, tap in reads[shift]:
                     if self._kind == "weighted" and tap not in weights:
                         offset = f.add(tap_row, channel, tap * self._channels)
                         weights[tap] = f.load(f["weights"], offset, self._width)
-                    total = self._totals[place]
+                    total = self._totals[position]
                     total.set(combined(f, self._kind, total.get(), x, weights.get(tap)))
 
-    def value(self, place: int, taps: tuple[int, int]) -> Any:
-        """Return what there is to end with at a place."""
-        f, total = self._f, self._totals[place].get()
+    def value(self, position: int, taps: tuple[int, int]) -> Any:
+        """Return what there is to end with at a position."""
+        f, total = self._f, self._totals[position].get()
         if self._kind != "average":
             return total
         first, last = self.row_links

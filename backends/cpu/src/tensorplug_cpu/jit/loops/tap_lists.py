@@ -1,4 +1,4 @@
-"""Which elements lie under which taps of a window, as lists per place: any stride and padding."""
+"""Which elements lie under which taps of a window, by position: any stride and padding."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TapLists:
-    """For each place the elements that it reads, in order, and by which tap.
+    """For each position the elements that it reads, in order, and by which tap.
 
-    The links of place ``p`` are those from ``starts[p]`` up to ``starts[p + 1]``.
+    The links of position ``p`` are those from ``starts[p]`` up to ``starts[p + 1]``.
     """
 
     starts: Array
@@ -26,8 +26,8 @@ class TapLists:
     @classmethod
     def forward(cls, window: Window) -> TapLists:
         """Return what each position of a window reads of its axis."""
-        places, taps = np.indices((window.out, window.filter))
-        elements = places * window.stride + taps * window.dilation - window.before
+        positions, taps = np.indices((window.out, window.filter))
+        elements = positions * window.stride + taps * window.dilation - window.before
         inside = (elements >= 0) & (elements < window.size)
         return cls(_starts(inside.sum(axis=1)), elements[inside], taps[inside])
 
@@ -48,8 +48,8 @@ class TapLists:
         """Return the links of two axes as one; those of ``inner`` vary faster."""
         counts = np.multiply.outer(np.diff(self.starts), np.diff(inner.starts)).reshape(-1)
         own, other = [], []
-        for place in range(len(self.starts) - 1):
-            outer = np.arange(self.starts[place], self.starts[place + 1])
+        for position in range(len(self.starts) - 1):
+            outer = np.arange(self.starts[position], self.starts[position + 1])
             for first, last in zip(inner.starts[:-1], inner.starts[1:], strict=True):
                 pair = np.meshgrid(outer, np.arange(first, last), indexing="ij")
                 own.append(pair[0].reshape(-1))

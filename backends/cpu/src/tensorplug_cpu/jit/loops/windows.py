@@ -1,6 +1,6 @@
 """The native loops over windows that treat each channel apart: depthwise products, and pooling.
 
-A vector holds neighbouring channels. Every place has a list of the elements that it reads, so
+A vector holds neighbouring channels. Every position has a list of the elements that it reads, so
 that padding is never made, and strides and dilations cost nothing.
 """
 
@@ -56,15 +56,15 @@ class _Channels:
 
 @contextmanager
 def links(f: Function, table: Any, first: Any, last: Any) -> Iterator[tuple[Any, Any]]:
-    """Run the block for each link of a place, with the offset of the element and of the tap."""
+    """Run the block for each link of a position, with the offset of the element and of the tap."""
     with f.loop(first, last) as link:
         entry = f.multiply(link, 2)
         yield f.whole(table, entry), f.whole(table, f.add(entry, 1))
 
 
-def stretch(f: Function, starts: Any, place: Any) -> tuple[Any, Any]:
-    """Return the first link of a place, and the one after the last."""
-    return f.whole(starts, place), f.whole(starts, f.add(place, 1))
+def stretch(f: Function, starts: Any, position: Any) -> tuple[Any, Any]:
+    """Return the first link of a position, and the one after the last."""
+    return f.whole(starts, position), f.whole(starts, f.add(position, 1))
 
 
 @cache
@@ -83,7 +83,7 @@ def window_function(
     Its pointers: the source; the weights [taps, channels]; the result; a number per channel to
     add, and one to multiply negative sums with; the tables of links of rows and of columns, each
     as starts and pairs of offsets; the counter of rows. Its integers: the rows of all images,
-    those that a thread takes at once, the rows of an image, the places in a row, the channels,
+    those that a thread takes at once, the rows of an image, the positions in a row, the channels,
     the elements of an image.
 
     ``kind``: "weighted" for sums of products, "sum", "average", or "largest". ``whole``: the
@@ -113,9 +113,9 @@ def window_function(
                     links(f, f["row_links"], *row_links) as (element, tap),
                     links(f, f["column_links"], *column_links) as (more, more_tap),
                 ):
-                    place = f.add(start, element, channel, more), f.add(tap, channel, more_tap)
+                    offsets = f.add(start, element, channel, more), f.add(tap, channel, more_tap)
                     for at, total in enumerate(totals):
-                        total.set(_step(block, kind, total.get(), place, at))
+                        total.set(_step(block, kind, total.get(), offsets, at))
                 for at, total in enumerate(totals):
                     value = total.get()
                     if kind == "average":
@@ -145,11 +145,11 @@ def _length(f: Function, stretch: tuple[Any, Any]) -> Any:
     return f.subtract(stretch[1], stretch[0])
 
 
-def _step(block: _Channels, kind: str, total: Any, place: tuple[Any, Any], at: int) -> Any:
+def _step(block: _Channels, kind: str, total: Any, offsets: tuple[Any, Any], at: int) -> Any:
     """Return ``total`` with one more element."""
     f = block.f
-    x = block.load(f["source"], place[0], at)
-    weight = block.load(f["weights"], place[1], at) if kind == "weighted" else None
+    x = block.load(f["source"], offsets[0], at)
+    weight = block.load(f["weights"], offsets[1], at) if kind == "weighted" else None
     return combined(f, kind, total, x, weight)
 
 
@@ -173,11 +173,11 @@ def depthwise_filter_function(dtype: str, lanes: int, vectors: int, *, whole: bo
     """Return the function that adds the gradient of a depthwise filter over rows.
 
     Its pointers: the source, dy, gradients [taps, channels] of parts of the rows, to which is
-    added; the links of rows, as in ``window_function``; for each tap of a row the first place and
-    the last at which it lies on elements, the offset of the element at place 0, and its offset in
-    the gradient; the counter of rows. Its integers: the rows of all images, those of a part, the
-    rows of an image, the places in a row, the channels, the elements of an image, of those
-    between places, the taps of a row, the elements of a gradient.
+    added; the links of rows, as in ``window_function``; for each tap of a row the first position
+    and the last at which it lies on elements, the offset of the element at position 0, and its
+    offset in the gradient; the counter of rows. Its integers: the rows of all images, those of a
+    part, the rows of an image, the positions in a row, the channels, the elements of an image, of
+    those between positions, the taps of a row, the elements of a gradient.
     """
     f = Function(
         "depthwise_filter",
@@ -191,9 +191,9 @@ def depthwise_filter_function(dtype: str, lanes: int, vectors: int, *, whole: bo
     totals = [[f.variable(zero) for _ in range(vectors)] for _ in range(chains)]
     channels, columns = f["channels"], f["columns"]
 
-    def add(place: Any, source: Any, upstream: Any, chain: list[Any]) -> None:
-        here = f.add(source, f.multiply(place, f["step"]))
-        there = f.add(upstream, f.multiply(place, channels))
+    def add(position: Any, source: Any, upstream: Any, chain: list[Any]) -> None:
+        here = f.add(source, f.multiply(position, f["step"]))
+        there = f.add(upstream, f.multiply(position, channels))
         for at, total in enumerate(chain):
             x = block.load(f["source"], here, at)
             total.set(f.multiply_add(x, block.load(f["dy"], there, at), total.get()))
@@ -216,11 +216,11 @@ def depthwise_filter_function(dtype: str, lanes: int, vectors: int, *, whole: bo
                 for total in chain:
                     total.set(zero)
             rest = f.subtract(high, f.builder.srem(f.subtract(high, low), f.number(chains)))
-            with f.loop(low, rest, chains) as place:
+            with f.loop(low, rest, chains) as position:
                 for at, chain in enumerate(totals):
-                    add(f.add(place, at), source, upstream, chain)
-            with f.loop(rest, high) as place:
-                add(place, source, upstream, totals[0])
+                    add(f.add(position, at), source, upstream, chain)
+            with f.loop(rest, high) as position:
+                add(position, source, upstream, totals[0])
             target = f.add(part, tap, more_tap, channel)
             for at in range(vectors):
                 total = block.load(f["result"], target, at)
@@ -238,8 +238,8 @@ def first_equal_function(
 
     Its pointers: the source, the largest, dy, the result, and tables of links as in
     ``window_function``; the counter of parts. Its integers: the parts, which are some channels of
-    an image, the parts of an image, the channels of a part; the rows of an image, the places in a
-    row, the channels, the elements of an image.
+    an image, the parts of an image, the channels of a part; the rows of an image, the positions in
+    a row, the channels, the elements of an image.
 
     ``adding``: windows overlap. ``covered``: they leave no element out.
     """
@@ -261,11 +261,11 @@ def first_equal_function(
         start = f.multiply(image, f["image"])
         if adding or not covered:
             with (
-                f.loop(start, f.add(start, f["image"]), channels) as place,
+                f.loop(start, f.add(start, f["image"]), channels) as position,
                 block.blocks(low, high) as channel,
             ):
                 for at in range(vectors):
-                    block.store(blank, f["result"], f.add(place, channel), at)
+                    block.store(blank, f["result"], f.add(position, channel), at)
         with f.loop(0, f["rows"]) as row, f.loop(0, columns) as column:
             row_links = stretch(f, f["row_starts"], row)
             column_links = stretch(f, f["column_starts"], column)
@@ -283,9 +283,9 @@ def first_equal_function(
                     links(f, f["row_links"], *row_links) as (element, _),
                     links(f, f["column_links"], *column_links) as (more, _),
                 ):
-                    place = f.add(start, element, channel, more)
+                    offset = f.add(start, element, channel, more)
                     for at, one in enumerate(winners):
-                        x = block.load(f["source"], place, at)
+                        x = block.load(f["source"], offset, at)
                         equal = f.builder.or_(
                             f.builder.fcmp_ordered("==", x, largest[at]),
                             f.builder.fcmp_unordered("uno", x, x),
@@ -294,7 +294,7 @@ def first_equal_function(
                         one.set(f.builder.or_(equal, one.get()))
                         value = f.builder.select(wins, upstream[at], blank)
                         if adding:
-                            earlier = block.load(f["result"], place, at)
+                            earlier = block.load(f["result"], offset, at)
                             value = f.builder.fadd(earlier, value)
-                        block.store(value, f["result"], place, at)
+                        block.store(value, f["result"], offset, at)
     return f.compiled()

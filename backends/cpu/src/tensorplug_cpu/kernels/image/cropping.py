@@ -1,4 +1,4 @@
-"""Crops: places in float64, pixels by one flat index each."""
+"""Crops: coordinates in float64, pixels by one flat index each."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def crop_and_resize(
     extrapolation_value: float,
     out: TensorType,
 ) -> Call:
-    """Read the pixels around each place of each box, and blend them."""
+    """Read the pixels around each point of each box, and blend them."""
     batch, height, width, channels = image.shape
     narrow, shape = out.dtype.numpy, out.shape
     work = working(out.dtype)
@@ -38,8 +38,8 @@ def crop_and_resize(
 
     def run(image: Array, boxes: Array, box_ind: Array) -> Array:
         edges = boxes.astype(np.float64)
-        y, in_height = _places(edges[:, 0], edges[:, 2], height, crop_size[0])
-        x, in_width = _places(edges[:, 1], edges[:, 3], width, crop_size[1])
+        y, in_height = _coordinates(edges[:, 0], edges[:, 2], height, crop_size[0])
+        x, in_width = _coordinates(edges[:, 1], edges[:, 3], width, crop_size[1])
         real = (box_ind >= 0) & (box_ind < batch)
         first = np.where(real, box_ind, 0).astype(np.intp) * (height * width)
         pixels = image.reshape(-1, channels).astype(work, copy=False)
@@ -52,8 +52,8 @@ def crop_and_resize(
     return without_warnings(run)
 
 
-def _places(low: Array, high: Array, length: int, count: int) -> tuple[Array, Array]:
-    """Return [boxes, count] places, those outside as 0, and which ones are inside."""
+def _coordinates(low: Array, high: Array, length: int, count: int) -> tuple[Array, Array]:
+    """Return [boxes, count] coordinates, those outside as 0, and which ones are inside."""
     low, high = low[:, None], high[:, None]
     if count > 1:
         steps = np.arange(count, dtype=np.float64)

@@ -49,7 +49,7 @@ def resize_bilinear(
 def _blend(taps: Taps, axis: int, after: int, work: np.dtype[Any], size: int) -> Step:
     """Return the step along one axis.
 
-    ``after``: the elements behind a place of it. ``size``: those of the result of all steps.
+    ``after``: the elements behind a position of it. ``size``: those of the result of all steps.
     """
     lower, upper = taps.lower.astype(np.intp), taps.upper.astype(np.intp)
     fraction = _along(taps.fraction.astype(work), axis)
@@ -139,11 +139,11 @@ def _collect(target: Any, source: Any, share: Array | None, size: int, axis: int
 
     def run(dy: Array) -> Array:
         total = _zeros(dy, size, axis)
-        for place, taken, part in turns:
+        for key, taken, part in turns:
             term = dy.take(taken, axis=axis)
             if part is not None:
                 term *= part
-            total[place] += term
+            total[key] += term
         return total
 
     return run
@@ -152,14 +152,14 @@ def _collect(target: Any, source: Any, share: Array | None, size: int, axis: int
 def _in_runs(
     target: Any, source: Any, share: Array | None, starts: Any, size: int, axis: int
 ) -> Step:
-    place = (*_before(axis), _consecutive(target))
+    key = (*_before(axis), _consecutive(target))
 
     def run(dy: Array) -> Array:
         total = _zeros(dy, size, axis)
         terms = dy.take(source, axis=axis)
         if share is not None:
             terms *= share
-        total[place] = np.add.reduceat(terms, starts, axis=axis, dtype=np.float64)
+        total[key] = np.add.reduceat(terms, starts, axis=axis, dtype=np.float64)
         return total
 
     return run

@@ -1,4 +1,4 @@
-"""Turned, mirrored and projected images: places in float64, pixels by one flat index each."""
+"""Turned, mirrored and projected images: points in float64, pixels by one flat index each."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def transform(
 
 
 def _project(transform: Array, rows: Array, columns: Array) -> tuple[Array, Array]:
-    """Return the places [height, width] at which one transform reads."""
+    """Return the points [height, width] at which one transform reads."""
     a0, a1, a2, b0, b1, b2, c0, c1 = transform
     x = a0 * columns + a1 * rows + a2
     y = b0 * columns + b1 * rows + b2
@@ -166,7 +166,7 @@ def _bilinear(height: int, width: int, fill: Array, image: TensorType) -> Reader
 def _taken(
     pixels: Array, row: Array, column: Array, height: int, width: int, fill: Array
 ) -> Array:
-    """Return the pixels [batch, height, width, channels] at whole places, ``fill`` outside."""
+    """Return the pixels [batch, height, width, channels] at whole points, ``fill`` outside."""
     inside = (row >= 0) & (row < height) & (column >= 0) & (column < width)
     if inside.all():
         return pixels.take((row * width + column).astype(np.intp), axis=1)

@@ -52,7 +52,7 @@ def _position(index: Array, length: int, axis: int) -> int:
 
 
 def flatten_indices(shape: Shape, count: int) -> Callable[[Array], Array]:
-    """Return the function from ``count`` indices in ``shape`` to places in row-major order.
+    """Return the function from ``count`` indices in ``shape`` to positions in row-major order.
 
     Raises:
         OutOfRangeError: (the function) an index is out of range.
@@ -170,21 +170,21 @@ def gather_nd(params: TensorType, indices: TensorType, *, out: TensorType) -> Ca
     return without_warnings(run)
 
 
-def _place(index: Array, sizes: Shape) -> tuple[int, ...]:
+def _key(index: Array, sizes: Shape) -> tuple[int, ...]:
     """Return one index of the first axes as Python's integers; see ``_positions``."""
-    place = tuple(index.tolist())
-    for axis, (number, size) in enumerate(zip(place, sizes, strict=True)):
+    key = tuple(index.tolist())
+    for axis, (number, size) in enumerate(zip(key, sizes, strict=True)):
         if not -size <= number < size:
             _positions(index[axis], size, axis)  # raises
-    return place
+    return key
 
 
 def _one(params: TensorType, depth: int) -> Call:
     """Return the function that takes what one index of some axes names: a view of it."""
     sizes = params.shape[:depth]
     if depth == params.rank:
-        return lambda params, indices: np.asarray(params[_place(indices, sizes)], params.dtype)
-    return lambda params, indices: params[_place(indices, sizes)]
+        return lambda params, indices: np.asarray(params[_key(indices, sizes)], params.dtype)
+    return lambda params, indices: params[_key(indices, sizes)]
 
 
 def _with_one(shape: Shape, depth: int) -> Call:
@@ -193,8 +193,8 @@ def _with_one(shape: Shape, depth: int) -> Call:
 
     def run(tensor: Array, indices: Array, updates: Array) -> Array:
         result = np.array(tensor, order="C")
-        place: Any = _place(indices, sizes)
-        result[(*place, ...)] = updates
+        key: Any = _key(indices, sizes)
+        result[(*key, ...)] = updates
         return result
 
     return without_warnings(run)

@@ -1,4 +1,4 @@
-"""Combining updates by place."""
+"""Combining updates by index."""
 
 from __future__ import annotations
 
@@ -38,41 +38,41 @@ def tensor_scatter_reduce(
     depth = scatter_depth(indices.shape, updates.shape, shape)
     size, width = prod(shape[:depth]), prod(shape[depth:])
     count = prod(updates.shape[: updates.rank - (len(shape) - depth)])
-    find_places = flatten_indices(shape[:depth], count)
+    find_targets = flatten_indices(shape[:depth], count)
 
     def run(tensor: Array, indices: Array, updates: Array) -> Array:
-        places = find_places(indices)
+        targets = find_targets(indices)
         rows = updates.reshape(count, width)
         old = tensor.reshape(size, width)
         if reduction == "add":
-            sums = row_sums(places, rows, size)
+            sums = row_sums(targets, rows, size)
             if include_self:
                 return (old + sums).reshape(shape)
             result = np.array(old, order="C")
-            result[places] = sums.take(places, axis=0)
+            result[targets] = sums.take(targets, axis=0)
             return result.reshape(shape)
         result = np.array(old, order="C")
         if not include_self:
-            result[places] = rows  # the last update of each place; the others are folded into it
+            result[targets] = rows  # the last update of each target; the others are folded into it
             if reduction == "multiply":  # an extremum may meet the last one twice
                 last = np.empty(size, np.intp)
                 numbers = np.arange(count)
-                last[places] = numbers
-                left = np.flatnonzero(last.take(places) != numbers)
-                places, rows = places.take(left), rows.take(left, axis=0)
-        _fold_rows(_FOLDS[reduction], result, places, rows)
+                last[targets] = numbers
+                left = np.flatnonzero(last.take(targets) != numbers)
+                targets, rows = targets.take(left), rows.take(left, axis=0)
+        _fold_rows(_FOLDS[reduction], result, targets, rows)
         return result.reshape(shape)
 
     return without_warnings(run)
 
 
-def _fold_rows(fold: np.ufunc, result: Array, places: Array, rows: Array) -> None:
+def _fold_rows(fold: np.ufunc, result: Array, targets: Array, rows: Array) -> None:
     """Fold rows ``[n, width]`` into ``result``, one element after the other.
 
     In one dimension, ``ufunc.at`` has a fast loop.
     """
     count, width = rows.shape
-    flat: Any = places
+    flat: Any = targets
     if width != 1:
-        flat = (places.reshape(count, 1) * width + np.arange(width)).reshape(-1)
+        flat = (targets.reshape(count, 1) * width + np.arange(width)).reshape(-1)
     fold.at(result.reshape(-1), flat, rows.reshape(-1))

@@ -19,9 +19,9 @@ kernels = Kernels()
 
 @kernels.prepare(specs.UNPACK, because="faster")
 def unpack(value: TensorType, *, axis: int) -> Call:
-    """View of each place along the axis."""
+    """View of each position along the axis."""
     lead = (slice(None),) * axis
-    keys: list[Any] = [(*lead, place, ...) for place in range(value.shape[axis])]
+    keys: list[Any] = [(*lead, position, ...) for position in range(value.shape[axis])]
     return lambda x: [x[key] for key in keys]
 
 

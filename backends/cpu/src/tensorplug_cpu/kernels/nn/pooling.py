@@ -21,6 +21,8 @@ from tensorplug_cpu.windows.sliding import room
 from tensorplug_cpu.windows.tiles import Tiles, covered, tiled
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tensorplug_cpu.arrays import Array, Call
 
 kernels = Kernels()
@@ -207,7 +209,7 @@ def _to_largest(pooling: _Pooling, *, rows: bool) -> Call:
         result = room(source.shape, dy.dtype)
         if not whole_image:
             result.fill(0)
-        bits, places = cotangents.view(whole), result.view(whole)
+        bits, target_bits = cotangents.view(whole), result.view(whole)
 
         def give(images: slice, _tap: int, positions: Any, elements: Any, wins: Array) -> None:
             own = bits[images][positions]
@@ -216,7 +218,7 @@ def _to_largest(pooling: _Pooling, *, rows: bool) -> Call:
                 target = result[images][elements]
                 np.add(target, part, out=target)
             else:
-                np.multiply(own, wins, out=places[images][elements])
+                np.multiply(own, wins, out=target_bits[images][elements])
 
         winners.visit(source, largest, give)
         return pooling.restored(result)
@@ -228,22 +230,18 @@ def _form(attributes: Attributes) -> str:
     return str(attributes.get("data_format", "NHWC"))
 
 
+def _over_windows(pool: Callable[[_Pooling], Call]) -> Callable[..., Call]:
+    def prepare(x: TensorType, *, attributes: Attributes, out: TensorType) -> Call:
+        at = pooling_windows(x.shape, **attributes)
+        return pool(_Pooling(x, out, at, _form(attributes)))
+
+    return prepare
+
+
 for _spec in (specs.MAX_POOL, specs.MAX_POOL_3D):
-
-    @kernels.prepare(_spec, because="faster")
-    def max_pool(x: TensorType, *, attributes: Attributes, out: TensorType) -> Call:
-        """Take the largest."""
-        at = pooling_windows(x.shape, **attributes)
-        return _largest(_Pooling(x, out, at, _form(attributes)))
-
-
+    kernels.prepare(_spec, because="faster")(_over_windows(_largest))
 for _spec in (specs.AVG_POOL, specs.AVG_POOL_3D):
-
-    @kernels.prepare(_spec, because="faster")
-    def avg_pool(x: TensorType, *, attributes: Attributes, out: TensorType) -> Call:
-        """Take the average."""
-        at = pooling_windows(x.shape, **attributes)
-        return _average(_Pooling(x, out, at, _form(attributes)))
+    kernels.prepare(_spec, because="faster")(_over_windows(_average))
 
 
 for _spec in (specs.AVG_POOL_GRAD, specs.AVG_POOL_3D_GRAD):
