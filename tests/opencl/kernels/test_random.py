@@ -1,4 +1,4 @@
-"""Random numbers on the device: known answers, references, and the bits of the CPU backend."""
+"""Random numbers on the device: extreme words, wide indices, and the bits of the CPU backend."""
 
 from __future__ import annotations
 
@@ -20,64 +20,12 @@ from tensorplug_opencl.codegen import layouts, philox, templates
 
 KEY = np.array([0xA4093822, 0x299F31D0, 0x13198A2E, 0x03707344], np.uint32)
 FLOATS = ["float16", "float32", "float64"]
-SHAPES = [(), (0,), (1,), (2,), (3,), (4,), (5,), (7, 3), (2, 0), (1, 2, 1, 9), (1031,)]
-STARTS = [0, 1, 2**32 - 2, 2**63, 2**64 - 2]
-REAL = [
-    (ops.RANDOM_UNIFORM, oracle.uniform, -0.5),  # exactly
-    (ops.RANDOM_EXPONENTIAL, oracle.exponential, 0.25),
-    (ops.RANDOM_NORMAL, oracle.normal, 1.0),
-]
-
-# The vectors of Random123: key and upper half of the counter, first block, result.
-KNOWN = [
-    ([0] * 4, 0, [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]),
-    ([2**32 - 1] * 4, 2**64 - 1, [0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD]),
-    (KEY, 0x85A308D3_243F6A88, [0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1]),
-]
+REAL = [ops.RANDOM_UNIFORM, ops.RANDOM_EXPONENTIAL, ops.RANDOM_NORMAL]
 
 
 def needs(context, dtype):
     if dt.of(dtype) not in context.device.backend.dtypes:
         pytest.skip(f"this device has no {dtype}")
-
-
-@pytest.mark.parametrize(("key", "start", "expected"), KNOWN)
-def test_known_answers(call, key, start, expected):
-    actual = call(ops.RANDOM_BITS, np.array(key, np.uint32), shape=(4,), start=start)
-    assert actual.dtype == np.uint32
-    assert actual.tolist() == expected
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("start", STARTS)
-def test_bits(call, near, shape, start):
-    actual = call(ops.RANDOM_BITS, KEY, shape=shape, start=start)
-    near(actual, oracle.bits(KEY, shape=shape, start=start), "uint32")
-
-
-@pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize(
-    ("spec", "reference", "ulp"), REAL, ids=["uniform", "exponential", "normal"]
-)
-@pytest.mark.parametrize("shape", [(), (0,), (1,), (3,), (7, 3), (20_001,)])
-def test_floats(context, call, near, spec, reference, ulp, dtype, shape):
-    needs(context, dtype)
-    actual = call(spec, KEY, shape=shape, dtype=dtype)
-    near(actual, reference(KEY, shape=shape, dtype=dtype), dtype, ulp=ulp)
-
-
-@pytest.mark.parametrize("dtype", ["uint32", "uint64"])
-@pytest.mark.parametrize("shape", [(), (0,), (1,), (5,), (3, 5)])
-def test_integers(call, near, dtype, shape):
-    size = 8 * np.dtype(dtype).itemsize
-    for span in (1, 2, 1000, 2 ** (size - 1) + 1, 2**size - 1, 0):
-        bound = np.array(span, dtype)
-        actual = call(ops.RANDOM_INTEGERS, KEY, bound, shape=shape)
-        near(actual, oracle.integers(KEY, bound, shape=shape), dtype)
-    rng = np.random.default_rng(0)
-    spans = rng.integers(0, 2**size, shape, dtype) >> rng.integers(0, size, shape).astype(dtype)
-    actual = call(ops.RANDOM_INTEGERS, KEY, spans, shape=shape)
-    near(actual, oracle.integers(KEY, spans, shape=shape), dtype)
 
 
 def test_wide_indices(call, near, monkeypatch):
@@ -170,7 +118,7 @@ def rounds_as_ieee(context, dtype):
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("spec", [spec for spec, _, _ in REAL], ids=str)
+@pytest.mark.parametrize("spec", REAL, ids=str)
 def test_the_cpus_bits(context, call, spec, dtype):
     needs(context, dtype)
     if spec is ops.RANDOM_NORMAL and not rounds_as_ieee(context, dtype):
