@@ -135,31 +135,23 @@ def test_trees_keywords_and_what_is_no_tensor() -> None:
         same(item, other.numpy(), dtype=tp.float64)
 
 
-RESULTS: dict[str, tuple[Any, Any, int]] = {  # f, the gradient of what it makes of 2, calls
-    "its argument": (lambda x: x, lambda y: y * 3.0, 1),
-    "its argument beside another": (lambda x: (x, x * x), lambda y: y[0] * y[1], 2),
-    "a tensor twice": (lambda x: [x * x] * 2, lambda y: y[0] * y[1], 2),
-    "one of two": (lambda x: [tp.exp(x), x * x], lambda y: y[1], 2),
-    "a constant beside it": (lambda x: [tp.asarray(5.0), x * x], lambda y: y[0] * y[1], 2),
-    "integers beside it": (lambda x: [x > 0, x * x], lambda y: tp.where(y[0], y[1], 0.0), 2),
-    "a float beside it": (lambda x: [4.0, x * x], lambda y: y[0] * y[1], 2),
-}
-WANTED = {
-    "its argument": 3,
-    "its argument beside another": 12,
-    "a tensor twice": 32,
-    "one of two": 4,
-    "a constant beside it": 20,
-    "integers beside it": 4,
-    "a float beside it": 16,
-}
+RESULTS: list[tuple[Any, Any, float, int]] = [  # f, what is made of f(2), its gradient, calls
+    (lambda x: x, lambda y: y * 3.0, 3, 1),
+    (lambda x: (x, x * x), lambda y: y[0] * y[1], 12, 2),
+    (lambda x: [x * x] * 2, lambda y: y[0] * y[1], 32, 2),
+    (lambda x: [tp.exp(x), x * x], lambda y: y[1], 4, 2),
+    (lambda x: [tp.asarray(5.0), x * x], lambda y: y[0] * y[1], 20, 2),
+    (lambda x: [x > 0, x * x], lambda y: tp.where(y[0], y[1], 0.0), 4, 2),
+    (lambda x: [4.0, x * x], lambda y: y[0] * y[1], 16, 2),
+]
 
 
-@pytest.mark.parametrize("what", RESULTS)
-def test_results_of_any_structure_are_computed_again_once(what: str) -> None:
-    f, use, calls = RESULTS[what]
+@pytest.mark.parametrize(("f", "use", "gradient", "calls"), RESULTS)
+def test_results_of_any_structure_are_computed_again_once(
+    f: Any, use: Any, gradient: float, calls: int
+) -> None:
     counted = Counted(f)
-    same(tp.grad(lambda x: use(tp.checkpoint(counted)(x)))(tensor(2.0)), WANTED[what])
+    same(tp.grad(lambda x: use(tp.checkpoint(counted)(x)))(tensor(2.0)), gradient)
     assert counted.calls == calls
 
 
@@ -308,21 +300,19 @@ def test_an_exception_in_the_first_call() -> None:
     assert not hasattr(caught.value, "__notes__")
 
 
-SECOND = {  # what f gives the second time instead of x * c
-    "another shape": (lambda x, _: x[:1], r"has float32\[1\] instead of float32\[3\]"),
-    "another dtype": (lambda x, _: tp.astype(x, tp.float64), r"has float64\[3\] instead of"),
-    "no tensor": (lambda *_: 1.0, r"has no tensor instead of float32\[3\]"),
-    "nothing": (lambda *_: [], "has no tensor instead"),
-    "another tensor": (lambda x, _: x * 2.0, "depends on other tensors than before"),
-    "one tensor less": (lambda _, c: c * tensor(X), "depends on other tensors than before"),
-    "a constant": (lambda *_: tensor(X), "depends on other tensors than before"),
-}
+SECOND = [  # what f gives the second time instead of x * c
+    (lambda x, _: x[:1], r"has float32\[1\] instead of float32\[3\]"),
+    (lambda x, _: tp.astype(x, tp.float64), r"has float64\[3\] instead of"),
+    (lambda *_: 1.0, r"has no tensor instead of float32\[3\]"),
+    (lambda *_: [], "has no tensor instead"),
+    (lambda x, _: x * 2.0, "depends on other tensors than before"),
+    (lambda _, c: c * tensor(X), "depends on other tensors than before"),
+    (lambda *_: tensor(X), "depends on other tensors than before"),
+]
 
 
-@pytest.mark.parametrize("what", SECOND)
-def test_a_function_that_does_something_else_the_second_time(what: str) -> None:
-    other, message = SECOND[what]
-
+@pytest.mark.parametrize(("other", "message"), SECOND)
+def test_a_function_that_does_something_else_the_second_time(other: Any, message: str) -> None:
     def loss(x: tp.Tensor, c: tp.Tensor) -> tp.Tensor:
         def scaled(x: tp.Tensor) -> Any:
             calls.append(1)

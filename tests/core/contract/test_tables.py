@@ -8,11 +8,9 @@ import pytest
 
 from tensorplug.contract import attributes
 from tensorplug.contract import dtypes as dt
-from tensorplug.contract.owner import Owner
 from tensorplug.contract.rules import GradientTable, RuleTable
 from tensorplug.contract.spec import KernelSpec
 from tensorplug.contract.tables import DecompositionTable, KernelTable
-from tensorplug.engine.registry import Registry
 from tensorplug.errors import RegistrationError
 
 BINARY = KernelSpec(
@@ -105,50 +103,20 @@ def test_decompositions():
         table.of(BINARY)(kernel_again)
 
 
-# What makes a table, how it is filled, and what the registry then holds.
 FILLED = [
-    (
-        KernelTable,
-        lambda table, **override: table.register(TWO, **override)(lambda x: x),
-        lambda table: {"kernels": [("acme", entry) for entry in table]},
-        lambda state: state.kernel("Two", "acme"),
-    ),
-    (
-        KernelTable,
-        lambda table, **override: table.prepare(TWO, **override)(lambda x: x),
-        lambda table: {"kernels": [("acme", entry) for entry in table]},
-        lambda state: state.kernel("Two", "acme"),
-    ),
-    (
-        GradientTable,
-        lambda table, **override: table.wrt(TWO, "x", **override)(lambda dy_values: dy_values),
-        lambda table: {"rules": list(table)},
-        lambda state: state.gradient("Two", "x"),
-    ),
-    (
-        DecompositionTable,
-        lambda table, **override: table.of(TWO, **override)(lambda x: x),
-        lambda table: {"decompositions": list(table)},
-        lambda state: state.decomposition("Two"),
-    ),
+    (KernelTable, lambda table, **says: table.register(TWO, **says)(lambda x: x)),
+    (KernelTable, lambda table, **says: table.prepare(TWO, **says)(lambda x: x)),
+    (GradientTable, lambda table, **says: table.wrt(TWO, "x", **says)(lambda x: x)),
+    (DecompositionTable, lambda table, **says: table.of(TWO, **says)(lambda x: x)),
 ]
 
 
-@pytest.mark.parametrize(("make", "fill", "arguments", "read"), FILLED)
-def test_an_entry_replaces_anothers_until_it_leaves_if_it_says_so(make, fill, arguments, read):
-    first, second = Owner("first", "1.0"), Owner("second", "2.0")
-    plain, overriding = make(), make()
-    fill(plain)
-    fill(overriding, override=True)
-    registry = Registry([TWO])
-    registry.add(first, **arguments(plain))
-    with pytest.raises(RegistrationError, match=r"first 1\.0; second 2\.0 must set override"):
-        registry.add(second, **arguments(plain))
-    assert read(registry.state).owner is first
-    handle = registry.add(second, **arguments(overriding))
-    assert read(registry.state).owner is second
-    handle.remove()
-    assert read(registry.state).owner is first
+@pytest.mark.parametrize("says", [{}, {"override": True}])
+@pytest.mark.parametrize(("make", "fill"), FILLED)
+def test_an_entry_says_whether_it_replaces_anothers(make, fill, says):
+    table = make()
+    fill(table, **says)
+    assert [entry.override for entry in table] == [bool(says)]
 
 
 WRONG = [  # what fills the table, parts of the message

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import re
 
@@ -89,9 +90,11 @@ def test_a_second_one_needs_override(family):
         registry.add(B, **added(make()))
     assert in_force(registry, family) is first
     second = make()
-    with registry.add(B, **added(second), override=True):
-        assert in_force(registry, family) is second
-    assert in_force(registry, family) is first
+    saying_so = dataclasses.replace(second, override=True)
+    for entry, options in ((second, {"override": True}), (saying_so, {})):
+        with registry.add(B, **added(entry), **options):
+            assert in_force(registry, family) is entry
+        assert in_force(registry, family) is first
 
 
 def test_the_programs_kernels_stay_above_a_plugins(family):
