@@ -18,7 +18,6 @@ from tensorplug.errors import (
     BackendClosedError,
     BackendNotInstalledError,
     BackendUnavailableError,
-    BackendWarning,
     DTypeError,
     RegistrationError,
 )
@@ -58,11 +57,7 @@ def test_a_backend_is_named_by_text(engine, name):
     assert engine.devices.listed() == []
 
 
-def test_the_preferred_backend_that_opens_is_active(monkeypatch):
-    engine = engines.make(("first", "second", "third"))
-    engine.devices.source.refusals = {"first": BackendUnavailableError("first: no hardware")}
-    with pytest.warns(BackendWarning, match="'second', because.*first: no hardware"):
-        assert engine.devices.active.name == "second"
+def test_no_backend_that_opens_is_an_error_with_all_reasons(monkeypatch):
     engine = engines.make(("first", "second"))
     engine.devices.source.refusals = {
         name: BackendUnavailableError(f"{name}: no hardware") for name in ("first", "second")
