@@ -45,15 +45,15 @@ def backpropagate(
     starts: Sequence[tuple[Node | None, Tensor]], leaves: Sequence[Node]
 ) -> dict[Node, Tensor]:
     """Return the cotangents of ``leaves``, given those of ``starts``."""
-    given = [(node, dy) for node, dy in starts if node is not None]
-    if not given or not leaves:
+    on_tape = [(node, dy) for node, dy in starts if node is not None]
+    if not on_tape or not leaves:
         return {}
     context = current_context()
     if context.autocast is not None:  # the backward pass has the dtypes of the forward pass
         with use_context(context.replace(autocast=None)):
-            return backpropagate(given, leaves)
-    found: dict[Node, Tensor] = engine_of(context).handlers.backward(walk, given, leaves)
-    return found
+            return backpropagate(on_tape, leaves)
+    cotangents: dict[Node, Tensor] = engine_of(context).handlers.backward(walk, on_tape, leaves)
+    return cotangents
 
 
 def walk(starts: Sequence[tuple[Node, Tensor]], leaves: Sequence[Node]) -> dict[Node, Tensor]:

@@ -140,13 +140,13 @@ class _CheckpointNode(FunctionNode):
         if dependencies != self.dependencies:
             raise self._differs("depends on other tensors than before")
         starts = [(node, dy) for node, dy in zip(nodes, dys, strict=True) if dy is not None]
-        wanted = [node for node in self.dependencies if node in path]
-        return list(backpropagate(starts, wanted).items())
+        on_path = [node for node in self.dependencies if node in path]
+        return list(backpropagate(starts, on_path).items())
 
     def _nodes(self, result: Any) -> list[Node | None]:
         leaves = flatten(result)[0]
-        found = [leaves[at] for at in self.places if at < len(leaves)]
-        tensors = [leaf for leaf in found if isinstance(leaf, Tensor)]
+        chosen = [leaves[at] for at in self.places if at < len(leaves)]
+        tensors = [leaf for leaf in chosen if isinstance(leaf, Tensor)]
         types = [tensor.type for tensor in tensors]
         if types != self.types:
             raise self._differs(f"has {_listed(types)} instead of {_listed(self.types)}")

@@ -76,15 +76,15 @@ def custom_grad(
                 return with_node(lifted, None)
         forward = Pushed.of(tensors)
         since = mark()
-        given = tensors if forward is None or context.recording else forward.constants
-        value, backward = _value_and_backward(f, given, context, name)
+        arguments = tensors if forward is None or context.recording else forward.constants
+        value, backward = _value_and_backward(f, arguments, context, name)
         node = None
         if context.recording is not None and value.dtype in dt.INEXACT:
             _check_captured(value, tensors, since, name)
             if any(tensor._node for tensor in tensors):
                 node = CustomNode(tensors, name, backward)
         if forward is not None and value.dtype in dt.INEXACT:
-            if given is not tensors and forward.depends(value):
+            if arguments is not tensors and forward.depends(value):
                 raise _captures(name, "a tensor that is")
             types = [tensor.type for tensor in tensors]
             value = forward.along(value, partial(_pull_back, name, backward, types))
@@ -106,10 +106,10 @@ class CustomNode(FunctionNode):
 
     def vjp(self, cotangent: Any, path: Container[Node]) -> list[tuple[Node, Tensor]]:
         """Return the results of the user's function for the arguments on ``path``."""
-        wanted = [parent is not None and parent in path for parent in self.parents]
-        found = _pull_back(self.name, self.backward, self.types, cotangent, wanted)
-        parents = [p for p, want in zip(self.parents, wanted, strict=True) if want and p]
-        return list(zip(parents, found, strict=True))
+        needed = [parent is not None and parent in path for parent in self.parents]
+        gradients = _pull_back(self.name, self.backward, self.types, cotangent, needed)
+        parents = [p for p, want in zip(self.parents, needed, strict=True) if want and p]
+        return list(zip(parents, gradients, strict=True))
 
 
 def _pull_back(
@@ -117,9 +117,9 @@ def _pull_back(
     backward: Callable[..., Any],
     types: Sequence[TensorType],
     cotangent: Tensor,
-    wanted: Sequence[bool],
+    needed: Sequence[bool],
 ) -> list[Tensor]:
-    """Return the results of the user's function for the arguments that are ``wanted``."""
+    """Return the results of the user's function for the arguments that are ``needed``."""
     try:
         # An alias, because the user may dispose of it, but other nodes may need it.
         result = backward(alias(cotangent))
@@ -134,7 +134,7 @@ def _pull_back(
         )
     return [
         fit(gradient, type_, f"{name}, argument {at}")
-        for at, (gradient, type_, want) in enumerate(zip(gradients, types, wanted, strict=True))
+        for at, (gradient, type_, want) in enumerate(zip(gradients, types, needed, strict=True))
         if want
     ]
 
@@ -148,10 +148,10 @@ def _compute(
 
     def gradients(dy: Tensor) -> list[Tensor | None]:
         result = backward(dy)
-        given = result if isinstance(result, list | tuple) else (result,)
-        wanted = [isinstance(gradient, Tensor) for gradient in given]
-        found = iter(_pull_back(name, lambda _: given, types, dy, wanted))
-        return [next(found) if want else None for want in wanted]
+        parts = result if isinstance(result, list | tuple) else (result,)
+        present = [isinstance(gradient, Tensor) for gradient in parts]
+        cotangents = iter(_pull_back(name, lambda _: parts, types, dy, present))
+        return [next(cotangents) if want else None for want in present]
 
     return value, gradients
 

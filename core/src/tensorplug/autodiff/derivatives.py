@@ -166,14 +166,14 @@ def hessian(
 
     @functools.wraps(f)
     def gradients(*args: Any, **kwargs: Any) -> Any:
-        found = first(*args, **kwargs)
-        for gradient in () if holomorphic else flatten(found)[0]:
+        tree = first(*args, **kwargs)
+        for gradient in () if holomorphic else flatten(tree)[0]:
             if gradient.dtype in dt.COMPLEX:
                 raise DTypeError(
                     f"hessian: an argument is {gradient.dtype}; differentiate a real function by "
                     "real and imaginary parts, as hessian(lambda x, y: f(complex(x, y)), (0, 1)) "
                     "does, or set holomorphic=True for a holomorphic one"
                 )
-        return found
+        return tree
 
     return forward_jacobian(gradients, argnums, "zeros", holomorphic=holomorphic, who="hessian")

@@ -180,7 +180,7 @@ def forward_jacobian(
         blocks = [columns.of(at) for at in range(len(points))]
         if unconnected == "error":
             columns.check_connected(
-                [f"argument {at}{place}" for at, one in chosen for place in paths(one)]
+                [f"argument {at}{path}" for at, one in chosen for path in paths(one)]
             )
         trees = [rebuild(list(row)) for row in zip(*blocks, strict=True)]
         return columns.build([tree if choice.several else tree[0] for tree in trees])
@@ -241,11 +241,11 @@ class _Columns:
     def _arranged(self, x: Tensor, rows: Tensor) -> Tensor:
         """Return derivatives with the directions last, in the argument's dtype if that is real."""
         last = movement.reshape(moveaxis(rows, 0, -1), (*rows.shape[1:], *x.shape))
-        wanted = x.dtype if last.dtype.kind == x.dtype.kind else last.dtype
-        return casting.astype(last, wanted, copy=False)
+        target = x.dtype if last.dtype.kind == x.dtype.kind else last.dtype
+        return casting.astype(last, target, copy=False)
 
     def _push(self, at: int, direction: Tensor) -> list[Tensor]:
-        directions = [direction if place == at else None for place in range(len(self._points))]
+        directions = [direction if number == at else None for number in range(len(self._points))]
         y, dots, self.build = _along(self._f, self._points, directions)
         for value in y:
             if self._holomorphic:

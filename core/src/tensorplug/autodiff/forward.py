@@ -70,19 +70,19 @@ class ForwardMode(Interpreter):
                 primals.append(self._primal(operand))
                 tangents.append(self._tangent(operand))
         call = self.call_of(inputs)
-        wanted = tuple([has_tangent(tangent) for tangent in tangents])
+        present = tuple([has_tangent(tangent) for tangent in tangents])
         push = None
-        if True in wanted:
-            push = self._known.get((plan, wanted))
+        if True in present:
+            push = self._known.get((plan, present))
             if push is None:
                 try:
-                    push = Pushforward(plan, wanted)
+                    push = Pushforward(plan, present)
                 except GradientNotFoundError:
                     expanded = self.expand(plan, inputs)
                     if expanded is None:
                         raise
                     return expanded
-                self.device.remember(self._known, (plan, wanted), push, KEPT)
+                self.device.remember(self._known, (plan, present), push, KEPT)
         outputs = run_call(plan, primals)
         dots: Sequence[Tensor | None] = [None] * len(outputs)
         if push is not None and not push.is_zero:
@@ -118,14 +118,14 @@ class ForwardMode(Interpreter):
                     tangents.append(buffer.tangent)
                 else:
                     raise self.escaped()
-            wanted = tuple([tangent is not None for tangent in tangents])
-            push = known.get(wanted)
+            present = tuple([tangent is not None for tangent in tangents])
+            push = known.get(present)
             if push is None:
                 inputs = self.operands(plan, buffers, constants)
                 dual: Dual = self.interpret(plan, inputs)[0]._buffer
-                push = self._known.get((plan, wanted))
+                push = self._known.get((plan, present))
                 if push is not None:
-                    known[wanted] = push
+                    known[present] = push
                 return dual
             primal = run(*primals)
             return Dual(primal, push.of_one(primals, primal, tangents), call)
@@ -165,8 +165,8 @@ class ForwardMode(Interpreter):
 
     def tangent_of(self, tensor: Tensor) -> Tensor:
         """Return the tangent of a tensor, of a constant zeros."""
-        found: Tensor | None = self._tangent(tensor)
-        return creation.zeros_like(self._primal(tensor)) if found is None else found
+        tangent: Tensor | None = self._tangent(tensor)
+        return creation.zeros_like(self._primal(tensor)) if tangent is None else tangent
 
     def stopped(self, tensor: Tensor, stop: Callable[[Tensor], Tensor]) -> Tensor:
         """Return a tensor without its tangent."""
@@ -186,8 +186,8 @@ class ForwardMode(Interpreter):
 
         """
         with use_context(self.context_outside(buffer.call)):
-            found: np.ndarray[Any, Any] = buffer.primal.numpy()
-        return found
+            numbers: np.ndarray[Any, Any] = buffer.primal.numpy()
+        return numbers
 
     def describe(self, tensor: Tensor) -> str | None:
         """Return a description of a primal without data; None if it has some."""
@@ -217,8 +217,8 @@ class Pushed:
         interpreter = current_context().interpreter
         if not isinstance(interpreter, ForwardMode):
             return None
-        found = cls(interpreter, tensors)
-        return found if has_tangent(found._tangents) else None
+        call = cls(interpreter, tensors)
+        return call if has_tangent(call._tangents) else None
 
     def depends(self, value: Tensor) -> bool:
         """Return whether ``value`` has a tangent."""
@@ -232,11 +232,11 @@ class Pushed:
         ``pull_back`` takes a cotangent, and returns those of the arguments that are wanted.
         """
         interpreter = self._interpreter
-        wanted = [tangent is not None for tangent in self._tangents]
+        present = [tangent is not None for tangent in self._tangents]
 
         def pull(dy: Tensor) -> list[Tensor]:
             with use_context(interpreter.context(current_context(), self._call)):
-                return [interpreter._primal(one) for one in pull_back(dy, wanted)]
+                return [interpreter._primal(one) for one in pull_back(dy, present)]
 
         primal = interpreter._primal(value)
         with use_context(interpreter.context_outside()):
@@ -254,8 +254,8 @@ def push(
 
     The tangent of a result is None if it does not depend on the primals.
     """
-    given = [*primals, *(tangent for tangent in tangents if tangent is not None)]
-    outside = follow(current_context(), given, "jvp")
+    tensors = [*primals, *(tangent for tangent in tangents if tangent is not None)]
+    outside = follow(current_context(), tensors, "jvp")
     interpreter, call = ForwardMode.of(outside), object()
     duals = [
         interpreter.logical(Dual(primal, tangent, call), primal.type)

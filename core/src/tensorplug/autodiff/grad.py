@@ -167,8 +167,8 @@ def _differentiate(
         if holomorphic:
             trees = traced.vjp([(y, start)], unconnected)
         else:
-            found = traced.gradients([(y, conjugate(start))], unconnected)
-            trees = traced.regroup(list(map(conjugate, found)))
+            gradients = traced.gradients([(y, conjugate(start))], unconnected)
+            trees = traced.regroup(list(map(conjugate, gradients)))
         value = (detach(y), traced.aux) if has_aux else detach(y)
         return value, trees if choice.several else trees[0]
 
@@ -226,8 +226,8 @@ def grad(
 
     @functools.wraps(f)
     def gradient(*args: Any, dy: Any = None, **kwargs: Any) -> Any:
-        value, found = run(args, kwargs, dy)
-        return (found, value[1]) if has_aux else found
+        value, tree = run(args, kwargs, dy)
+        return (tree, value[1]) if has_aux else tree
 
     return gradient
 

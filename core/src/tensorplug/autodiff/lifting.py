@@ -53,8 +53,8 @@ def call_outside(
         for at, leaf in enumerate(leaves)
         if leaf.__class__ is Tensor and not leaf.is_disposed and interpreter.holds(leaf)
     ]
-    given = [leaves[at] for at in places]
-    interpreter.check_call(given, context.call)
+    arguments = [leaves[at] for at in places]
+    interpreter.check_call(arguments, context.call)
     returned: list[Any] = []
     build: Any = None
 
@@ -67,10 +67,10 @@ def call_outside(
         returned, build = flatten(f(*inner_args, **inner_kwargs))
         return [leaf for leaf in returned if isinstance(leaf, Tensor)]
 
-    lifted = Lifted(interpreter, flat, [tensor.type for tensor in given], context.call)
+    lifted = Lifted(interpreter, flat, [tensor.type for tensor in arguments], context.call)
     assert context.outside is not None
     with use_context(context.outside):
-        physical = wrap(lifted)(*interpreter.lower(given))
+        physical = wrap(lifted)(*interpreter.lower(arguments))
         results = iter(interpreter.lift(physical, lifted.results, context.call))
     return build([next(results) if isinstance(leaf, Tensor) else leaf for leaf in returned])
 
@@ -96,7 +96,7 @@ def value_outside(
     interpreter: Examples = context.interpreter
     interpreter.check_call(tensors, context.call)
     backward: Any = None
-    found: list[int] = []
+    present: list[int] = []
 
     def flat(*inner: Tensor) -> list[Tensor]:
         nonlocal backward
@@ -107,13 +107,13 @@ def value_outside(
 
     def of_all(*physical: Tensor) -> tuple[Tensor, Callable[[Tensor], list[Tensor | None]]]:
         (value,) = lifted(*physical)
-        gradients = _without_absent(backward, found)
+        gradients = _without_absent(backward, present)
         pull = Lifted(interpreter, gradients, lifted.results, context.call)
 
         def pull_back(dy: Tensor) -> list[Tensor | None]:
             full: list[Tensor | None] = [None] * len(tensors)
             for gradient in pull(dy):
-                full[found.pop(0)] = gradient
+                full[present.pop(0)] = gradient
             return full
 
         return value, pull_back
@@ -125,12 +125,12 @@ def value_outside(
         return interpreter.lift([value], lifted.results, context.call)[0]
 
 
-def _without_absent(backward: Backward, found: list[int]) -> Callable[[Tensor], list[Tensor]]:
-    """Return a function of the gradients that exist; it puts their positions into ``found``."""
+def _without_absent(backward: Backward, positions: list[int]) -> Callable[[Tensor], list[Tensor]]:
+    """Return a function of the gradients that exist, whose ``positions`` it sets."""
 
     def gradients(dy: Tensor) -> list[Tensor]:
         everything = backward(dy)
-        found[:] = [at for at, gradient in enumerate(everything) if gradient is not None]
+        positions[:] = [at for at, gradient in enumerate(everything) if gradient is not None]
         return [gradient for gradient in everything if gradient is not None]
 
     return gradients

@@ -50,11 +50,11 @@ class Pushforward:
 
     __slots__ = ("_plan", "_steps")
 
-    def __init__(self, plan: Recorded, wanted: Sequence[bool]) -> None:
+    def __init__(self, plan: Recorded, present: Sequence[bool]) -> None:
         self._plan = plan
         self._steps: list[Callable[..., Any]] = []
         if any(placement.type.dtype in dt.INEXACT for placement in plan.outputs):
-            self._choose([name for name, want in zip(_names(plan), wanted, strict=True) if want])
+            self._choose([name for name, want in zip(_names(plan), present, strict=True) if want])
 
     @property
     def is_zero(self) -> bool:
@@ -112,23 +112,23 @@ class Pushforward:
 
     def _checked(self, part: Any, output: Tensor) -> Tensor:
         """Return the tangent of an output: of a real one the real part."""
-        found: Tensor = part
+        tangent: Tensor = part
         if part.__class__ is Tensor and part._placement.type is output._placement.type:
-            return found  # the most frequent case
+            return tangent  # the most frequent case
         what = f"the tangent of {self._plan.spec.name!r}"
         if not isinstance(part, Tensor):
             raise GradientError(f"{what} is {type(part).__name__}, not a tensor")
         if part.dtype in dt.COMPLEX and dt.real_part(part.dtype) is output.dtype:
-            found = part = complexes.real(part)
+            tangent = part = complexes.real(part)
         if part.dtype is output.dtype.compute is not output.dtype:
-            found = part = casting.astype(part, output.dtype)
+            tangent = part = casting.astype(part, output.dtype)
         lead = len(output.shape) - len(part.shape)
         fits = lead >= 0 and all(
             size in (1, whole) for size, whole in zip(part.shape, output.shape[lead:], strict=True)
         )
         if part.dtype is not output.dtype or not fits:
             raise GradientError(f"{what} is {part.type}, but must be {output.type}")
-        return found
+        return tangent
 
     # Steps: functions of inputs, outputs and tangents --------------------------------------
 
@@ -232,9 +232,9 @@ def _apply_rule(plan: Recorded, entry: TangentEntry) -> Callable[..., Any]:
     choose = _chooser(plan, entry.asks, places)
 
     def step(inputs: Sequence[Any], outputs: Sequence[Tensor], tangents: Tangents) -> Any:
-        found = rule(*choose(inputs, outputs, tangents))
-        if found is not NotImplemented:
-            return found
+        dots = rule(*choose(inputs, outputs, tangents))
+        if dots is not NotImplemented:
+            return dots
         if not others:
             names = [
                 name
@@ -285,7 +285,7 @@ class _Transpose:
 
         zeros = [creation.zeros_like(output) for output in outputs]
         smooth = [at for at, output in enumerate(outputs) if output.dtype in dt.INEXACT]
-        wanted = [_present(tangents[at]) for at in self._at]
+        present = [_present(tangents[at]) for at in self._at]
 
         def of_smooth(dys: list[Tensor]) -> list[Any]:
             full = list(zeros)
@@ -294,10 +294,10 @@ class _Transpose:
             return pull(full)
 
         _, push = vjp(of_smooth, [zeros[at] for at in smooth], unconnected="zeros")
-        found: list[Any] = [None] * len(outputs)
-        for at, dot in zip(smooth, push(wanted)[0], strict=True):
-            found[at] = dot
-        return found if self._plan.spec.multiple_outputs else found[0]
+        dots: list[Any] = [None] * len(outputs)
+        for at, dot in zip(smooth, push(present)[0], strict=True):
+            dots[at] = dot
+        return dots if self._plan.spec.multiple_outputs else dots[0]
 
     def _gradients(
         self, inputs: Sequence[Any], outputs: Sequence[Tensor], dys: list[Tensor]
@@ -306,19 +306,21 @@ class _Transpose:
         plan = self._plan
         names = cotangent_names(plan.spec)
         variadic = plan.spec.outputs[0].endswith("[]")
-        given: dict[str, Any] = {names[0]: dys} if variadic else dict(zip(names, dys, strict=True))
-        found: dict[str, Any] = {}
+        cotangents: dict[str, Any] = (
+            {names[0]: dys} if variadic else dict(zip(names, dys, strict=True))
+        )
+        gradients: dict[str, Any] = {}
         for entry in self._alone:
             assert entry.rule is not None
-            values = _values(plan, entry.asks, inputs, outputs, given)
-            found[entry.wrt] = entry.rule(**dict(zip(entry.asks, values, strict=True)))
-        for rule, wanted in self._joint.items():
-            chosen = frozenset(wanted)
+            values = _values(plan, entry.asks, inputs, outputs, cotangents)
+            gradients[entry.wrt] = entry.rule(**dict(zip(entry.asks, values, strict=True)))
+        for rule, names_of_rule in self._joint.items():
+            chosen = frozenset(names_of_rule)
             asks = rule.asks
-            values = _values(plan, asks, inputs, outputs, {**given, WANTED: chosen})
+            values = _values(plan, asks, inputs, outputs, {**cotangents, WANTED: chosen})
             what = f"{plan.spec.name!r}"
-            found |= rule.call(what, chosen, dict(zip(asks, values, strict=True)))
-        return found
+            gradients |= rule.call(what, chosen, dict(zip(asks, values, strict=True)))
+        return gradients
 
     def _fitted(self, gradient: Any, at: int, tangent: Tangent) -> Any:
         """Return a gradient in the type of its input; of a list, those whose tangents count."""
@@ -330,8 +332,8 @@ class _Transpose:
             raise GradientError(f"the gradient of {what} is not a list of {len(type_)} tensors")
         return [
             fit(one, own, what)
-            for one, own, given in zip(gradient, type_, tangent, strict=True)
-            if given is not None
+            for one, own, dot in zip(gradient, type_, tangent, strict=True)
+            if dot is not None
         ]
 
 
@@ -352,8 +354,8 @@ def _chooser(
         (_TANGENTS, tangents[name]) if name in tangents else _place(plan, name) for name in asks
     ]
 
-    def choose(inputs: Sequence[Any], outputs: Sequence[Tensor], given: Tangents) -> list[Any]:
-        rows = (inputs, outputs, (outputs,), given)
+    def choose(inputs: Sequence[Any], outputs: Sequence[Tensor], dots: Tangents) -> list[Any]:
+        rows = (inputs, outputs, (outputs,), dots)
         return [at if row is None else rows[row][at] for row, at in places]
 
     return choose
@@ -380,15 +382,15 @@ def _values(
     asks: Iterable[str],
     inputs: Sequence[Any],
     outputs: Sequence[Tensor],
-    given: Mapping[str, Any],
+    known: Mapping[str, Any],
 ) -> list[Any]:
     """Return the arguments that a rule asks for."""
     rows = (inputs, outputs, (outputs,))
-    found = []
+    values = []
     for name in asks:
-        if name in given:
-            found.append(given[name])
+        if name in known:
+            values.append(known[name])
         else:
             row, at = _place(plan, name)
-            found.append(at if row is None else rows[row][at])
-    return found
+            values.append(at if row is None else rows[row][at])
+    return values

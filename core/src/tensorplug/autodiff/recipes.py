@@ -80,13 +80,13 @@ class Recipe:
         *("placements", "plain", "single", "steps"),
     )
 
-    def __init__(self, plan: Recorded, wanted: tuple[bool, ...], inputs: Sequence[Any]) -> None:
+    def __init__(self, plan: Recorded, needed: tuple[bool, ...], inputs: Sequence[Any]) -> None:
         spec = plan.spec
-        found = [
+        rows = [
             (name, type_, plan.state.gradient(spec.name, name) if want else None, want)
-            for name, type_, want in zip(spec.input_names, plan.inputs, wanted, strict=True)
+            for name, type_, want in zip(spec.input_names, plan.inputs, needed, strict=True)
         ]
-        asked = {ask for _, _, owned, _ in found if owned for ask in owned.entry.asks}
+        asked = {ask for _, _, owned, _ in rows if owned for ask in owned.entry.asks}
         self.inputs: tuple[int, ...] = tuple(
             at for at, name in enumerate(spec.input_names) if name in asked
         )
@@ -104,7 +104,7 @@ class Recipe:
         self.steps: list[Step] = []
         adapt = widening_rule if _is_wide(plan) else _unchanged
         joint: dict[JointRule, list[Step]] = {}
-        for at, (name, type_, owned, want) in enumerate(found):
+        for at, (name, type_, owned, want) in enumerate(rows):
             first = sum(counts[:at])
             if want and owned is None:
                 # An error only if backpropagation reaches this input.
@@ -124,9 +124,9 @@ class Recipe:
         name = ", ".join(step.name for step in steps)
         asks = [ask for ask in rule.asks if ask != WANTED]
 
-        def call(wanted: frozenset[str], *values: Any) -> Any:
-            given = dict(zip(asks, values, strict=True))
-            return rule.call(name, wanted, {WANTED: wanted, **given})
+        def call(names: frozenset[str], *values: Any) -> Any:
+            asked = dict(zip(asks, values, strict=True))
+            return rule.call(name, names, {WANTED: names, **asked})
 
         one = Step(name, steps[0].first, None, adapt(call))
         one.sources, one.shared = steps[0].sources, tuple(steps)

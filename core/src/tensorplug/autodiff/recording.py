@@ -40,8 +40,8 @@ class Recording:
         """Return the tensor that reads of ``variable`` return; None if it is not watched."""
         recording: Recording | None = self
         while recording is not None:
-            found = recording.watched.get(id(variable))
-            if found is not None:
-                return found[1]
+            watched_pair = recording.watched.get(id(variable))
+            if watched_pair is not None:
+                return watched_pair[1]
             recording = recording.parent
         return None

@@ -146,11 +146,11 @@ class CallNode(Node):
             raise
 
     def _apply_shared(
-        self, step: Step, wanted: Sequence[Step], dys: list[Any]
+        self, step: Step, steps: Sequence[Step], dys: list[Any]
     ) -> list[tuple[Step, Any]]:
         """Return the results of the one rule of several inputs for those that are wanted."""
-        gradients = self._apply(step, dys, frozenset(one.name for one in wanted))
-        return [(one, gradients[one.name]) for one in wanted]
+        gradients = self._apply(step, dys, frozenset(one.name for one in steps))
+        return [(one, gradients[one.name]) for one in steps]
 
     def _is_wanted(self, step: Step, path: Container[Node]) -> bool:
         """Return whether the input of ``step`` is on ``path``."""
@@ -197,8 +197,8 @@ def _replace(buffer: Any, placement: Any, other: Callable[..., Any]) -> tuple[An
     if isinstance(placement, list):
         pairs = [_replace(*pair, other) for pair in zip(buffer, placement, strict=True)]
         return [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-    found = None if placement is None else other(buffer, placement)
-    return found or (buffer, placement)
+    other_pair = None if placement is None else other(buffer, placement)
+    return other_pair or (buffer, placement)
 
 
 def buffer_of(operand: Any) -> Any:
@@ -223,19 +223,19 @@ def find_boundary(starts: Iterable[Node], since: int) -> list[Node]:
 
     These are the nearest ancestors of ``starts`` with an order below ``since``, oldest first.
     """
-    found: dict[Node, None] = {}
+    boundary: dict[Node, None] = {}
     seen = set(starts)
     stack = list(seen)
     while stack:
         node = stack.pop()
         if node.order < since:
-            found[node] = None
+            boundary[node] = None
             continue
         for parent in node.parents:
             if parent is not None and parent not in seen:
                 seen.add(parent)
                 stack.append(parent)
-    return sorted(found, key=attrgetter("order"))
+    return sorted(boundary, key=attrgetter("order"))
 
 
 def record(plan: Recorded, inputs: Sequence[Any], outputs: Sequence[Tensor]) -> None:
@@ -300,17 +300,17 @@ def _look_up(
 ) -> tuple[tuple[Node | None, ...], Recipe | None]:
     """Return the nodes of all tensors, and the recipe for the inputs one of which has a node."""
     nodes: list[Node | None] = []
-    wanted: list[bool] = []
+    needed: list[bool] = []
     for operand in inputs:
         if isinstance(operand, list):
-            found = [tensor._node for tensor in operand]
-            nodes += found
-            wanted.append(any(node is not None for node in found))
+            own = [tensor._node for tensor in operand]
+            nodes += own
+            needed.append(any(node is not None for node in own))
         else:
             node = None if operand is None else operand._node
             nodes.append(node)
-            wanted.append(node is not None)
-    mask = tuple(wanted)
+            needed.append(node is not None)
+    mask = tuple(needed)
     try:
         return tuple(nodes), plan.recipes[mask]
     except KeyError:

@@ -207,11 +207,11 @@ class Traced(NamedTuple):
         for entry in self.entries:
             leaves += entry.aliases
         nodes = [leaf._node for leaf in leaves]
-        found = backpropagate([(y._node, dy) for y, dy in starts], nodes)
+        cotangents = backpropagate([(y._node, dy) for y, dy in starts], nodes)
         scope = current_context().scope
         result: list[Tensor] = []
         for leaf, node in zip(leaves, nodes, strict=True):
-            gradient = found.get(node)
+            gradient = cotangents.get(node)
             if gradient is not None:
                 # Not the tensor itself: rules may return dy, a user's tensor, or one tensor for
                 # two arguments.
@@ -228,9 +228,9 @@ class Traced(NamedTuple):
     def _not_connected(self, results: Sequence[Tensor], leaf: Tensor) -> NotConnectedError:
         types = ", ".join(str(y.type) for y in results)
         (name,) = [
-            f"argument {entry.position}{place}"
+            f"argument {entry.position}{path}"
             for entry in self.entries
-            for other, place in zip(
+            for other, path in zip(
                 entry.aliases, paths(entry.rebuild([*entry.aliases])), strict=True
             )
             if other is leaf
@@ -248,9 +248,9 @@ def check_result(y: Any) -> Any:
         y._live()
         return y
     leaves, rebuild = flatten(y)
-    for place, leaf in zip(paths(y), leaves, strict=True):
+    for path, leaf in zip(paths(y), leaves, strict=True):
         if not isinstance(leaf, Tensor):
-            raise not_a_tensor(leaf, place)
+            raise not_a_tensor(leaf, path)
         leaf._live()
     if y is None:
         raise not_a_tensor(y)
@@ -259,9 +259,9 @@ def check_result(y: Any) -> Any:
     )
 
 
-def not_a_tensor(value: object, place: str = "") -> ArgumentError:
-    """Return the error for a function whose result, or leaf at ``place``, is not a tensor."""
-    where = f" at {place}" if place else ""
+def not_a_tensor(value: object, path: str = "") -> ArgumentError:
+    """Return the error for a function whose result, or leaf at ``path``, is not a tensor."""
+    where = f" at {path}" if path else ""
     return ArgumentError(
         f"the function to differentiate must return a tensor, got {type(value).__name__}{where}"
     )
@@ -304,10 +304,10 @@ def match_tree(values: Any, tree: Any, what: str, owner: str) -> list[Tensor]:
 
     leaves = matched(tree, values, message, whole=True)
     result = []
-    for value, like, place in zip(leaves, flatten(tree)[0], paths(tree), strict=True):
-        name = what + place
-        given = dt.as_number(value)  # numbers get the dtype of `like`, arrays keep theirs
-        tensor = as_tensor(given, None if hasattr(given, "dtype") else like.dtype, what=name)
+    for value, like, path in zip(leaves, flatten(tree)[0], paths(tree), strict=True):
+        name = what + path
+        number = dt.as_number(value)  # numbers get the dtype of `like`, arrays keep theirs
+        tensor = as_tensor(number, None if hasattr(number, "dtype") else like.dtype, what=name)
         if tensor.type != like.type:
             raise ArgumentError(f"{name} is {tensor.type}, but the {owner} is {like.type}")
         result.append(alias(tensor))

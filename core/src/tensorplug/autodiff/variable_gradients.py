@@ -80,15 +80,15 @@ def variable_grads(
     traced = Traced.of(f, (), {}, (), has_aux=has_aux, watched=watched)
     y = _scalar(traced.y)
     value = detach(y)
-    found = backpropagate([(y._node, creation.ones_like(value))], list(leaves.values()))
-    if not found:
+    cotangents = backpropagate([(y._node, creation.ones_like(value))], list(leaves.values()))
+    if not cotangents:
         raise _not_connected(y, chosen)
     grads: dict[str, Tensor | None] = {}
     for variable in chosen:
         if id(variable) not in leaves:
             grads[variable.name] = None
             continue
-        gradient = found.get(leaves[id(variable)])
+        gradient = cotangents.get(leaves[id(variable)])
         if gradient is not None:
             # Not the tensor itself: another variable may have the same gradient.
             gradient = conjugate(gradient)

@@ -91,9 +91,9 @@ def make_program(
     run, multiple = made.run, plan.spec.multiple_outputs
     flat = all(isinstance(operand, TensorType) for operand in plan.inputs)
 
-    def compute(*given: Any) -> Any:
+    def compute(*operands: Any) -> Any:
         usage.last = now()
-        outputs = run(given if flat else flatten(given))
+        outputs = run(operands if flat else flatten(operands))
         return outputs if multiple else outputs[0]
 
     return compute
@@ -118,9 +118,9 @@ def _make_executable(engine: Engine, plan: Plan, *, fuses: bool) -> Executable |
     traced = trace_decomposition(engine, plan)
     if traced is None or _held_bytes(traced) > _LARGEST:
         return None
-    calls, wanted = eliminate_common_calls(traced.calls, traced.outputs)
-    calls = eliminate_dead_calls(calls, wanted)
-    return Executable(engine, Program(plan.device, traced.inputs, calls, wanted), fuses=fuses)
+    calls, results = eliminate_common_calls(traced.calls, traced.outputs)
+    calls = eliminate_dead_calls(calls, results)
+    return Executable(engine, Program(plan.device, traced.inputs, calls, results), fuses=fuses)
 
 
 def _find_whole(engine: Engine, plan: Plan) -> tuple[Call, Fusion | None]:
@@ -143,9 +143,9 @@ def _fuse_whole(engine: Engine, plan: Plan, usage: Usage) -> Callable[..., Any] 
     places = [operands.index(source) for source in group.inputs]
     multiple = plan.spec.multiple_outputs
 
-    def compute(*given: Any) -> Any:
+    def compute(*operands: Any) -> Any:
         usage.last = now()
-        buffers = flatten(given)
+        buffers = flatten(operands)
         outputs = run(*[buffers[at] for at in places])
         return outputs if multiple else outputs[0]
 

@@ -63,12 +63,12 @@ def run_recorded(
     special: Specialized, context: Context, tensors: Sequence[Tensor], floats: Sequence[float]
 ) -> Any:
     """Run the forward program and record one node for it."""
-    wanted = tuple(at for at, tensor in enumerate(tensors) if tensor._node is not None)
-    derivative = find(special.derivatives, wanted, floats)
+    on_tape = tuple(at for at, tensor in enumerate(tensors) if tensor._node is not None)
+    derivative = find(special.derivatives, on_tape, floats)
     if derivative is None:
         traced = Floats(floats, static=special.floats.static)
-        derivative = _derivative(special, wanted, traced)
-        remember(special.derivatives, wanted, floats, derivative, _LIMIT)
+        derivative = _derivative(special, on_tape, traced)
+        remember(special.derivatives, on_tape, floats, derivative, _LIMIT)
     inputs = [tensor._buffer for tensor in tensors]
     if derivative.floats.inputs:
         inputs += upload(special.device, derivative.floats, derivative.floats.evaluate(floats))
@@ -80,19 +80,19 @@ def run_recorded(
         Tensor._of(buffer, special.place(value.placement))
         for buffer, value in zip(kept, values, strict=True)
     ]
-    node = _ProgramNode(special, derivative, wanted, tensors, floats, saved)
+    node = _ProgramNode(special, derivative, on_tape, tensors, floats, saved)
     nodes: list[Node | None] = [None] * count
     for index, at in enumerate(derivative.starts):
         nodes[at] = node if node.count == 1 else OutputNode(node, index)
     return special.leave(context, results, special.floats.evaluate(floats), nodes)
 
 
-def _derivative(special: Specialized, wanted: Sequence[int], floats: Floats) -> Derivative:
+def _derivative(special: Specialized, on_tape: Sequence[int], floats: Floats) -> Derivative:
     body = special.body
     trace = Trace(special.engine, special.device, floats)
-    leaves = {at: Leaf((None,)) for at in wanted}
+    leaves = {at: Leaf((None,)) for at in on_tape}
     entries = [
-        trace.enter(body.leaves[place], leaves.get(at)) for at, place in enumerate(body.places)
+        trace.enter(body.leaves[number], leaves.get(at)) for at, number in enumerate(body.places)
     ]
     trace.expect(special.reads)
     first = len(entries)
@@ -116,12 +116,12 @@ def _derivative(special: Specialized, wanted: Sequence[int], floats: Floats) -> 
         starts = [at for at, tensor in enumerate(result.tensors) if _needs_cotangent(tensor)]
         dys = [trace.enter(result.tensors[at].type) for at in starts]
         with use_context(trace.context()):
-            found = backpropagate(
+            cotangents = backpropagate(
                 [(result.tensors[at]._node, dy) for at, (_, dy) in zip(starts, dys, strict=True)],
                 list(leaves.values()),
             )
-        reached = [at for at in wanted if leaves[at] in found]
-        gradients = [trace.operand(found[leaves[at]]) for at in reached]
+        reached = [at for at in on_tape if leaves[at] in cotangents]
+        gradients = [trace.operand(cotangents[leaves[at]]) for at in reached]
     finally:
         recorded = trace.finish()
     inputs = [value for value, _ in entries] + [read.value for read in recorded.reads]
@@ -201,10 +201,10 @@ class _ProgramNode(FunctionNode):
     def _complete(self, cotangent: Any) -> list[Tensor]:
         """Return the cotangents of all results, with zeros for missing ones."""
         dys = cotangent if isinstance(cotangent, list) else [cotangent]
-        wanted = self.special.executable.program.wanted
+        results = self.special.executable.program.wanted
         result = []
         for at, dy in zip(self.derivative.starts, dys, strict=True):
-            type_ = wanted[at].placement.type
+            type_ = results[at].placement.type
             result.append(creation.zeros(type_.shape, dtype=type_.dtype) if dy is None else dy)
         return result
 
@@ -223,8 +223,8 @@ class _ProgramNode(FunctionNode):
         return (outermost.device is None or outermost.device.is_real) and not nested
 
     def _interpret_backward(self, dys: Sequence[Tensor]) -> dict[int, Tensor]:
-        found = self.derivative.backward.program.by_ops([*self.kept, *dys])
-        return dict(zip(self.derivative.reached, found, strict=True))
+        gradients = self.derivative.backward.program.by_ops([*self.kept, *dys])
+        return dict(zip(self.derivative.reached, gradients, strict=True))
 
     def _run_backward(self, context: Context, dys: Sequence[Tensor]) -> dict[int, Tensor]:
         device, backward = self.special.device, self.derivative.backward
@@ -274,5 +274,5 @@ class _ProgramNode(FunctionNode):
         starts = [
             (result[at]._node, dy) for at, dy in zip(self.derivative.starts, dys, strict=True)
         ]
-        found = backpropagate(starts, list(leaves.values()))
-        return {at: found[leaf] for at, leaf in leaves.items() if leaf in found}
+        cotangents = backpropagate(starts, list(leaves.values()))
+        return {at: cotangents[leaf] for at, leaf in leaves.items() if leaf in cotangents}

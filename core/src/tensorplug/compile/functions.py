@@ -247,8 +247,8 @@ class Compiled(Generic[P, R]):
         """Return the tensors to dispose of: not those to which the function assigns."""
         assert self._donation is not None
         assigned = {id(tensors[at]) for at in special.changed}
-        found = self._donation.tensors(args, kwargs)
-        return [tensor for tensor in found if id(tensor) not in assigned]
+        donated = self._donation.tensors(args, kwargs)
+        return [tensor for tensor in donated if id(tensor) not in assigned]
 
     def program(self, *args: P.args, **kwargs: P.kwargs) -> Program:
         """Return the program that a call with these arguments runs; print it to see its calls.
@@ -282,20 +282,20 @@ class Compiled(Generic[P, R]):
             tree.flatten(arguments)  # says which container is endless
             raise
         signature = tuple(key)
-        found = find(self._known, signature, floats) if floats else self._known.get(signature)
-        if found is not None and found.state is engine.registry.state:
-            return found
+        known = find(self._known, signature, floats) if floats else self._known.get(signature)
+        if known is not None and known.state is engine.registry.state:
+            return known
         with self._lock:
-            found = find(self._known, signature, floats)
-            if found is not None and found.state is engine.registry.state:
-                return found
+            known = find(self._known, signature, floats)
+            if known is not None and known.state is engine.registry.state:
+                return known
             for tensor in tensors:
                 tensor._live()
             body = Body.of(self._f, args, kwargs, static_floats=self._static_floats)
-            given = self._donation.tensors(args, kwargs) if self._donation else ()
+            donated = self._donation.tensors(args, kwargs) if self._donation else ()
             root = find_root(tensors, "compile")
             request = Request(
-                engine, root or device, body, tensors, Floats(floats), given, root is not None
+                engine, root or device, body, tensors, Floats(floats), donated, root is not None
             )
             try:
                 special = self._trace(request, args, kwargs, signature)
@@ -308,7 +308,7 @@ class Compiled(Generic[P, R]):
             limit = LIMIT if self._dynamic is None else SIZES
             remember(self._known, signature, floats, special, limit)
             before, self._latest = self._latest, self._describe(device, args, kwargs, special)
-            counts = found is None and not special.shared
+            counts = known is None and not special.shared
             self._traced += counts
             many = counts and self._traced == recompiles.MANY + 1
             now = self._latest
@@ -336,8 +336,8 @@ class Compiled(Generic[P, R]):
                 return Specialized.of(request, trace_request(request))
             return self._dynamic.specialize(request, *call)
 
-        given = request.floats.given
-        if given:
+        numbers = request.floats.given
+        if numbers:
             with contextlib.suppress(CompileError):  # the next trace reports any other reason
                 return trace(request)
-        return trace(request._replace(floats=Floats(given, static=True)))
+        return trace(request._replace(floats=Floats(numbers, static=True)))

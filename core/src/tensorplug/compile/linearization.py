@@ -197,7 +197,7 @@ def _as_program(
         with use_context(trace.context(autocast=current_context().autocast)):
             y, dots = push(f, points, [tensor for _, tensor in entered])
         outputs = [trace.operand(value) for value in y]
-        wanted = [None if dot is None else trace.operand(dot) for dot in dots]
+        values = [None if dot is None else trace.operand(dot) for dot in dots]
     finally:
         recorded = trace.finish()
     tensors = []
@@ -205,17 +205,17 @@ def _as_program(
         assert isinstance(value, Constant)  # primals do not depend on tangents
         tensor = Tensor._of(value.buffer, value.placement)
         tensors.append(commit(tensor) if unrolled.committed else tensor)
-    present = [value for value in wanted if value is not None]
+    present = [value for value in values if value is not None]
     calls, kept = eliminate_common_calls(recorded.calls, present)
     inputs = [value for value, _ in entered]
     program = Program(device, inputs, eliminate_dead_calls(calls, kept), kept)
     derivative = _Derivative(engine, program, committed=unrolled.committed)
-    zeros = [None if value else output.type for value, output in zip(wanted, tensors, strict=True)]
+    zeros = [None if value else output.type for value, output in zip(values, tensors, strict=True)]
 
     def push_forward(tangents: Sequence[Tensor]) -> list[Tensor]:
-        found = iter(derivative(tangents))
+        present = iter(derivative(tangents))
         return [
-            next(found) if type_ is None else creation.zeros(type_.shape, dtype=type_.dtype)
+            next(present) if type_ is None else creation.zeros(type_.shape, dtype=type_.dtype)
             for type_ in zeros
         ]
 

@@ -63,8 +63,8 @@ class Specialized:
     @classmethod
     def of(cls, request: Request, traced: Traced) -> Specialized:
         """Return the function with the program that the trace recorded."""
-        calls, inputs, wanted, free = traced[:4]
-        executable = make_executable(request.engine, request.device, calls, inputs, wanted, free)
+        calls, inputs, results, free = traced[:4]
+        executable = make_executable(request.engine, request.device, calls, inputs, results, free)
         return cls(request, traced, executable)
 
     def place(self, placement: Placement) -> Placement:
@@ -159,14 +159,14 @@ def make_executable(
     device: Device,
     calls: Sequence[Call],
     inputs: list[Value],
-    wanted: Sequence[Value | Constant],
+    results: Sequence[Value | Constant],
     free: list[Value],
 ) -> Executable:
     """Return the program of recorded calls, without repeated and dead ones."""
-    calls, wanted = eliminate_common_calls(calls, wanted)
-    calls, wanted = choose_layouts(engine, eliminate_dead_calls(calls, wanted), wanted)
-    calls = add_epilogues(engine, eliminate_dead_calls(calls, wanted), wanted)
-    return Executable(engine, Program(device, inputs, calls, wanted), small=True, donated=free)
+    calls, results = eliminate_common_calls(calls, results)
+    calls, results = choose_layouts(engine, eliminate_dead_calls(calls, results), results)
+    calls = add_epilogues(engine, eliminate_dead_calls(calls, results), results)
+    return Executable(engine, Program(device, inputs, calls, results), small=True, donated=free)
 
 
 def upload(device: Device, floats: Floats, numbers: Sequence[float]) -> list[Buffer]:

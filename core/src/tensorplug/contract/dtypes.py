@@ -106,8 +106,8 @@ class DType:
         bits: int | None = None,
         limits: tuple[float, float] | None = None,
     ) -> None:
-        given: tuple[object, object] = name, itemsize
-        if not isinstance(given[0], str) or not isinstance(given[1], int):
+        arguments: tuple[object, object] = name, itemsize
+        if not isinstance(arguments[0], str) or not isinstance(arguments[1], int):
             raise DTypeError(
                 f"DType: name must be text and itemsize an integer, got {quoted(name)} and "
                 f"{quoted(itemsize)}"
@@ -135,13 +135,13 @@ class DType:
             raise AttributeError(f"DType has no attribute {name!r}")
         import ml_dtypes  # takes milliseconds, for dtypes that few programs use
 
-        found = np.dtype(getattr(ml_dtypes, self.name))
-        self._set_numpy(found)
-        _BY_SPELLING[found] = self
-        _NUMBER_TYPES[found.type] = float if self.significand else int
-        return found
+        numpy_dtype = np.dtype(getattr(ml_dtypes, self.name))
+        self._set_numpy(numpy_dtype)
+        _BY_SPELLING[numpy_dtype] = self
+        _NUMBER_TYPES[numpy_dtype.type] = float if self.significand else int
+        return numpy_dtype
 
-    def _set_limits(self, given: tuple[float, float] | None) -> None:
+    def _set_limits(self, limits: tuple[float, float] | None) -> None:
         self.eps = self.smallest_normal = 0.0
         self.min, self.max = 0, 1
         if self.kind == "signed":
@@ -153,7 +153,7 @@ class DType:
             top = (1 << self.bits // parts - self.significand - 1) - 1
             self.eps = 2.0 ** (1 - self.significand)
             ieee = 2.0 ** (1 - top), (2 - self.eps) * 2.0**top
-            self.smallest_normal, self.max = given or ieee
+            self.smallest_normal, self.max = limits or ieee
             self.min = -self.max
 
     def __eq__(self, other: object) -> bool:
@@ -319,10 +319,10 @@ def of(value: object, what: str = "") -> DType:
     """
     if isinstance(value, DType):
         return value
-    found = _read(value, what) if isinstance(value, _SPELLING_TYPES) else None
-    if found is None:
+    dtype = _read(value, what) if isinstance(value, _SPELLING_TYPES) else None
+    if dtype is None:
         raise _unknown(value, what)
-    return found
+    return dtype
 
 
 def _read(value: Any, what: str) -> DType | None:
@@ -332,9 +332,9 @@ def _read(value: Any, what: str) -> DType | None:
         DTypeError: a string or a type that is not a dtype.
 
     """
-    found = _BY_SPELLING.get(value)
-    if found is not None:
-        return found
+    known = _BY_SPELLING.get(value)
+    if known is not None:
+        return known
     try:
         numpy_dtype = np.dtype(value)
     except (TypeError, ValueError, SyntaxError):  # a SyntaxError for text such as ","
@@ -435,9 +435,9 @@ _NUMBER_TYPES: Final[dict[type, type]] = {
 
 def is_numpy_scalar(value: object) -> bool:
     """Return whether ``value`` is a NumPy scalar that is a boolean or a number."""
-    found = value.__class__
-    return found in _NUMBER_TYPES or (
-        found.__module__ == "ml_dtypes" and _read(found, "") is not None
+    kind = value.__class__
+    return kind in _NUMBER_TYPES or (
+        kind.__module__ == "ml_dtypes" and _read(kind, "") is not None
     )
 
 

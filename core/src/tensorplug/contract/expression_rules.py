@@ -36,29 +36,29 @@ class ExpressionRule:
     """
 
     def __init__(
-        self, given: Given, role: str, inputs: Sequence[str], attributes: Collection[str]
+        self, rule: Given, role: str, inputs: Sequence[str], attributes: Collection[str]
     ) -> None:
-        self.given = given
+        self.given = rule
         self.role = role
         self._asks: Sequence[str] = ()
-        if isinstance(given, str):
-            operation = OPERATIONS.get(given)
-            count = operation.operands if operation else FUNCTIONS.get(given)
+        if isinstance(rule, str):
+            operation = OPERATIONS.get(rule)
+            count = operation.operands if operation else FUNCTIONS.get(rule)
             if count != len(inputs):
                 raise RegistrationError(
                     f"{role}: its expression must be an operation or a function of {len(inputs)} "
-                    f"operands, got {quoted(given)}"
+                    f"operands, got {quoted(rule)}"
                 )
             return
-        if not callable(given):
+        if not callable(rule):
             raise RegistrationError(
                 f"{role}: expression must be the name of an operation, or a function, got "
-                f"{quoted(given)}"
+                f"{quoted(rule)}"
             )
-        taken, self._asks = signatures.named(given, role)
+        taken, self._asks = signatures.named(rule, role)
         if len(taken) != len(inputs) or not set(self._asks) <= {*attributes, "attributes", "out"}:
             raise RegistrationError(
-                f"{role}: its expression {signatures.location(given)} must take {len(inputs)} "
+                f"{role}: its expression {signatures.location(rule)} must take {len(inputs)} "
                 f"operands, then any of {[*attributes, 'out']} keyword-only"
             )
 
@@ -76,20 +76,20 @@ class ExpressionRule:
         """
         try:
             if isinstance(self.given, str):
-                found: Any = apply(self.given, *operands)
+                expression: Any = apply(self.given, *operands)
             else:
                 known = {**attributes, "attributes": attributes, "out": out}
-                found = self.given(*operands, **{name: known[name] for name in self._asks})
+                expression = self.given(*operands, **{name: known[name] for name in self._asks})
         except DTypeError:  # no operation takes these operands
             return None
-        if found is not None:
-            self._check(found, out.dtype)
-        return found  # type: ignore[no-any-return]  # an expression or None, as checked
+        if expression is not None:
+            self._check(expression, out.dtype)
+        return expression  # type: ignore[no-any-return]  # an expression or None, as checked
 
-    def _check(self, found: Any, dtype: DType) -> None:
-        if not isinstance(found, Expression):
-            raise RegistrationError(f"{self.role}: its expression is {quoted(found)}")
-        if found.dtype is not dtype:
+    def _check(self, expression: Any, dtype: DType) -> None:
+        if not isinstance(expression, Expression):
+            raise RegistrationError(f"{self.role}: its expression is {quoted(expression)}")
+        if expression.dtype is not dtype:
             raise RegistrationError(
-                f"{self.role}: its expression has dtype {found.dtype}, but the output {dtype}"
+                f"{self.role}: its expression has dtype {expression.dtype}, but the output {dtype}"
             )

@@ -307,26 +307,26 @@ def order(
     ``rare``: also those of the second choice where the first is likely. Unlike ``linearize``, it
     takes equal objects for different ones.
     """
-    found: dict[int, Expression] = {}
+    by_id: dict[int, Expression] = {}
     seen: set[int] = set()
     stack = [(root, False) for root in roots]
     while stack:  # not recursion: chains may be long
         node, entered = stack.pop()
         if entered:
-            found.setdefault(id(node), node)
+            by_id.setdefault(id(node), node)
         elif id(node) not in seen and not known(node):
             seen.add(id(node))
             stack.append((node, True))
             operands = node.operands if rare or not is_likely(node) else node.operands[:2]
             stack += [(operand, False) for operand in operands]
-    return list(found.values())
+    return list(by_id.values())
 
 
 def _unify(
     roots: Sequence[Expression],
 ) -> tuple[dict[Hashable, Expression], dict[int, Expression]]:
     """Return the distinct operations by key, and the one that stands for each object by id."""
-    found: dict[Hashable, Expression] = {}
+    distinct: dict[Hashable, Expression] = {}
     unified: dict[int, Expression] = {}
     stack = [(root, False) for root in reversed(roots)]
     while stack:  # not recursion: chains may be long
@@ -344,15 +344,15 @@ def _unify(
             tuple(id(operand) for operand in operands),
             _exact(expression.value),
         )
-        if key not in found:
+        if key not in distinct:
             same = all(a is b for a, b in zip(operands, expression.operands, strict=True))
-            found[key] = (
+            distinct[key] = (
                 expression
                 if same
                 else Expression(expression.op, expression.dtype, operands, expression.value)
             )
-        unified[id(expression)] = found[key]
-    return found, unified
+        unified[id(expression)] = distinct[key]
+    return distinct, unified
 
 
 def _exact(value: Any) -> Hashable:

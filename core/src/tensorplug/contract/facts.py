@@ -64,7 +64,7 @@ class Facts:
         """Return the facts as text, by name; without those that say nothing."""
         linear = ", ".join(" with ".join(group) for group in self.linear_groups)
         constants = "".join(f"; {name}={value!r}" for name, value in self.linear_with.items())
-        found = {
+        texts = {
             "linear": linear + constants,
             "elementwise": "yes" if self.elementwise else "",
             "symmetric": ", ".join(self.symmetric),
@@ -72,7 +72,7 @@ class Facts:
             "leading": "" if self.leading is None else ", ".join(self.leading) or "yes",
             "padding": "" if self.padding_rule is None else str(self.padding_rule),
         }
-        return {name: text for name, text in found.items() if text}
+        return {name: text for name, text in texts.items() if text}
 
     def _check_facts(
         self, role: str, inputs: Collection[str], attributes: Collection[str], outputs: int
@@ -112,5 +112,5 @@ class Facts:
         yield "symmetric", self.symmetric
         yield "fold", self.fold
         yield "leading", () if self.leading is None else self.leading
-        given: Any = () if self.padding is None else self.padding
-        yield "padding", given.sizes if isinstance(given, Padding) else given
+        padding: Any = () if self.padding is None else self.padding
+        yield "padding", padding.sizes if isinstance(padding, Padding) else padding

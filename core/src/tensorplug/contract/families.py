@@ -39,7 +39,7 @@ def tables_of(package: ModuleType, kind: type[T], name: str) -> tuple[T, ...]:
         RegistrationError: a module has such a table under another name.
 
     """
-    found: list[T] = []
+    tables: list[T] = []
     for module in modules_of(package):
         for attribute, value in vars(module).items():
             if not isinstance(value, kind):
@@ -49,6 +49,6 @@ def tables_of(package: ModuleType, kind: type[T], name: str) -> tuple[T, ...]:
                     f"{module.__name__}.{attribute} is a {kind.__name__}, but tables are "
                     f"expected under the name {name!r}"
                 )
-            if all(value is not table for table in found):
-                found.append(value)
-    return tuple(found)
+            if all(value is not table for table in tables):
+                tables.append(value)
+    return tuple(tables)

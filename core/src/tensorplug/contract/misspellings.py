@@ -18,14 +18,14 @@ _ONE_SLIP: Final = 5
 _TWO_SLIPS: Final = 9
 
 
-def plain(place: str) -> str:
+def plain(name: str) -> str:
     """Return the same name for different spellings: ``argmax`` for ``argMax`` and ``arg_max``."""
-    return place.rpartition(".")[2].replace("_", "").lower()
+    return name.rpartition(".")[2].replace("_", "").lower()
 
 
 def nearest(name: str, places: Iterable[str]) -> str:
     """Return the place whose name is the least number of slips away, if that is near enough."""
-    best, found = 3, ""
+    best, candidate = 3, ""
     for place in places:
         other = plain(place)
         shorter = min(len(name), len(other))
@@ -38,8 +38,8 @@ def nearest(name: str, places: Iterable[str]) -> str:
         ):
             distance = slips(name, other)
             if distance <= allowed and distance < best:
-                best, found = distance, place
-    return found
+                best, candidate = distance, place
+    return candidate
 
 
 def _digits(name: str) -> str:

@@ -45,8 +45,8 @@ class JointRule:
         asked = inspect.signature(self.function)
         kept = [each for each in asked.parameters.values() if each.name != WANTED]
 
-        def rule(*values: Any, **given: Any) -> Any:
-            bound = signature.bind(*values, **given).arguments
+        def rule(*values: Any, **named: Any) -> Any:
+            bound = signature.bind(*values, **named).arguments
             return self.call(name, wanted, {**bound, WANTED: wanted})[name]
 
         update_wrapper(rule, self.function)
@@ -63,15 +63,17 @@ class JointRule:
             GradientError: they are not those of ``wanted``.
 
         """
-        found: Any = self.function(**values)
-        if not isinstance(found, Mapping) or found.keys() != wanted:
-            given = sorted(found) if isinstance(found, Mapping) else type(found).__name__
+        gradients: Any = self.function(**values)
+        if not isinstance(gradients, Mapping) or gradients.keys() != wanted:
+            returned = (
+                sorted(gradients) if isinstance(gradients, Mapping) else type(gradients).__name__
+            )
             raise GradientError(
                 f"the gradients with respect to {what}: "
                 f"{signatures.location(self.function)} must return a mapping with the keys "
-                f"{sorted(wanted)}, got {given}"
+                f"{sorted(wanted)}, got {returned}"
             )
-        return found
+        return gradients
 
 
 class _OfInput(Entry):
@@ -282,8 +284,8 @@ def tangent_entries(
         raise RegistrationError(f"{role}: it has several outputs, so it is not {kind}")
     asks: tuple[str, ...] = ()
     if rule is not None:
-        given = _askable(spec)[len(cotangent_names(spec)) :]
-        asks = signatures.check_names(rule, role, (*map(tangent_name, names), *given))
+        others = _askable(spec)[len(cotangent_names(spec)) :]
+        asks = signatures.check_names(rule, role, (*map(tangent_name, names), *others))
     return [TangentEntry(spec, name, kind, names, rule, asks, fixed, override) for name in names]
 
 
@@ -325,10 +327,10 @@ def stated_tangents(spec: KernelSpec) -> Mapping[str, TangentEntry]:
         for entry in tangent_entries(spec, group, "linear", attributes=spec.linear_with)
     ]
     entries += [TangentEntry(spec, name, "symmetric", (name,)) for name in spec.symmetric]
-    found = {entry.wrt: entry for entry in entries}
+    by_input = {entry.wrt: entry for entry in entries}
     for name in spec.input_names if spec.elementwise else ():
-        found.setdefault(name, TangentEntry(spec, name, "elementwise", (name,)))
-    return found
+        by_input.setdefault(name, TangentEntry(spec, name, "elementwise", (name,)))
+    return by_input
 
 
 @cache

@@ -173,10 +173,10 @@ def pairs(value: object, count: int) -> tuple[tuple[int, int], ...]:
         raise ShapeError(
             f"must be {count} (before, after) pairs, one per axis, got {quoted(value)}"
         )
-    found = [as_shape(pair, "padding") for pair in value]
-    if any(len(pair) != 2 for pair in found):
+    as_pairs = [as_shape(pair, "padding") for pair in value]
+    if any(len(pair) != 2 for pair in as_pairs):
         raise ShapeError(f"must be (before, after) pairs, one per axis, got {quoted(value)}")
-    return tuple((pair[0], pair[1]) for pair in found)
+    return tuple((pair[0], pair[1]) for pair in as_pairs)
 
 
 def reduce(shape: Shape, axes: Iterable[int], *, keep_dims: bool) -> Shape:
@@ -194,19 +194,19 @@ def reshape(shape: Shape, target: Sequence[int]) -> Shape:
         ShapeError: no such size exists.
 
     """
-    wanted = tuple(target)
-    unknown = [axis for axis, length in enumerate(wanted) if length == -1]
-    if len(unknown) > 1 or any(length < -1 for length in wanted):
-        raise ShapeError(f"shape {list(wanted)} may contain one -1 but no other negative size")
+    sizes = tuple(target)
+    unknown = [axis for axis, length in enumerate(sizes) if length == -1]
+    if len(unknown) > 1 or any(length < -1 for length in sizes):
+        raise ShapeError(f"shape {list(sizes)} may contain one -1 but no other negative size")
     if unknown:
-        rest = prod(length for length in wanted if length != -1)
+        rest = prod(length for length in sizes if length != -1)
         if rest == 0 or size(shape) % rest:
-            raise ShapeError(f"cannot reshape {list(shape)} to {list(wanted)}")
+            raise ShapeError(f"cannot reshape {list(shape)} to {list(sizes)}")
         axis = unknown[0]
-        wanted = (*wanted[:axis], size(shape) // rest, *wanted[axis + 1 :])
-    if size(wanted) != size(shape):
+        sizes = (*sizes[:axis], size(shape) // rest, *sizes[axis + 1 :])
+    if size(sizes) != size(shape):
         raise ShapeError(
             f"cannot reshape {list(shape)} of {size(shape)} elements "
-            f"to {list(wanted)} of {size(wanted)}"
+            f"to {list(sizes)} of {size(sizes)}"
         )
-    return wanted
+    return sizes

@@ -39,18 +39,18 @@ def parameters(function: Callable[..., Any], role: str) -> list[inspect.Paramete
 
     """
     try:
-        found = list(inspect.signature(function).parameters.values())
+        declared = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError) as error:
         raise RegistrationError(
             f"{role}: {function!r} has no signature to read ({error}); wrap it in a function "
             "whose parameters have names"
         ) from error
-    for parameter in found:
+    for parameter in declared:
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             raise RegistrationError(
                 f"{role}: {location(function)} takes {parameter}, but must name its parameters"
             )
-    return found
+    return declared
 
 
 def named(function: Callable[..., Any], role: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -64,10 +64,10 @@ def named(function: Callable[..., Any], role: str) -> tuple[tuple[str, ...], tup
         code = function.__code__
         by_position, all_of_them = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
         return code.co_varnames[:by_position], code.co_varnames[by_position:all_of_them]
-    found = parameters(function, role)
+    declared = parameters(function, role)
     return (
-        tuple(p.name for p in found if p.kind in _POSITIONAL),
-        tuple(p.name for p in found if p.kind is inspect.Parameter.KEYWORD_ONLY),
+        tuple(p.name for p in declared if p.kind in _POSITIONAL),
+        tuple(p.name for p in declared if p.kind is inspect.Parameter.KEYWORD_ONLY),
     )
 
 

@@ -219,13 +219,13 @@ class KernelSpec(Facts):
             raise RegistrationError(
                 f"{role}: autocast must be 'low' or 'float32', got {quoted(self.autocast)}"
             )
-        given: Any = self.attributes
-        if not isinstance(given, Mapping) or not all(
+        attributes: Any = self.attributes
+        if not isinstance(attributes, Mapping) or not all(
             isinstance(name, str) and isinstance(attribute, Attribute)
-            for name, attribute in given.items()
+            for name, attribute in attributes.items()
         ):
             raise RegistrationError(
-                f"{role}: attributes must be Attributes by name, got {quoted(given)}"
+                f"{role}: attributes must be Attributes by name, got {quoted(attributes)}"
             )
 
     def _check(self, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -363,14 +363,14 @@ class KernelSpec(Facts):
     def _check_inputs(self, types: Sequence[InputType], more: frozenset[DType]) -> None:
         if len(types) != len(self.declared):
             raise ArgumentError(f"takes {len(self.declared)} inputs, got {len(types)}")
-        for declared, given in zip(self.declared, types, strict=True):
-            if declared.variadic != isinstance(given, list):
+        for declared, type_ in zip(self.declared, types, strict=True):
+            if declared.variadic != isinstance(type_, list):
                 form = "a list of tensors" if declared.variadic else "one tensor"
                 raise ArgumentError(f"input {declared.name!r} must be {form}")
-            if given is None and not declared.optional:
+            if type_ is None and not declared.optional:
                 raise ArgumentError(f"input {declared.name!r} is missing")
             allowed = self.accepted(declared.name)
-            for member in members(given):
+            for member in members(type_):
                 if member.dtype not in allowed and member.dtype not in more:
                     stored = member.dtype in dt.STORAGE
                     hint = f"; {member.dtype} is for storage: convert it with astype"

@@ -29,14 +29,14 @@ class Specs:
         return self._found
 
     def __getattr__(self, name: str) -> KernelSpec:
-        found = None if name.startswith("_") else self._all().get(name)
-        if found is None:
+        spec = None if name.startswith("_") else self._all().get(name)
+        if spec is None:
             from difflib import get_close_matches  # only where a name is wrong
 
             near = get_close_matches(name, self._all(), n=1)
             hint = f"; did you mean {near[0]}?" if near else ""
             raise AttributeError(f"no kernel spec is called {name!r}{hint}", name=name, obj=self)
-        return found
+        return spec
 
     def __iter__(self) -> Iterator[KernelSpec]:
         return iter(self._all().values())

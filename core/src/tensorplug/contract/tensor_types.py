@@ -72,17 +72,17 @@ InputType = TensorType | list[TensorType] | None  # one, a variadic input's list
 InputTypes = dict[str, Any]  # name -> InputType; Any, because each input's form is the spec's
 
 
-def members(given: InputType) -> list[TensorType]:
+def members(type_: InputType) -> list[TensorType]:
     """Return the types of an input: one, those in its list, or none if it is absent."""
-    if given is None:
+    if type_ is None:
         return []
-    return given if isinstance(given, list) else [given]
+    return type_ if isinstance(type_, list) else [type_]
 
 
-def show(given: InputType) -> str:
+def show(type_: InputType) -> str:
     """Return an input's type as text: ``float32[3,4]``, a list of them, or ``absent``."""
-    if given is None:
+    if type_ is None:
         return "absent"
-    if isinstance(given, list):
-        return f"[{', '.join(map(str, given))}]"
-    return str(given)
+    if isinstance(type_, list):
+        return f"[{', '.join(map(str, type_))}]"
+    return str(type_)

@@ -120,14 +120,14 @@ def _remove(entry: _Entry, current: Context) -> None:
     # A thread that still has its context finds no plan there, checks, and leaves it.
     entry.context.plans = {}
     above: list[_Entry] = []
-    found: Context | None = current
-    while found is not None and found.entry is not entry:
-        if found.entry is not None:
-            above.append(found.entry)
-        found = found.below
-    if found is None:
+    context_of_block: Context | None = current
+    while context_of_block is not None and context_of_block.entry is not entry:
+        if context_of_block.entry is not None:
+            above.append(context_of_block.entry)
+        context_of_block = context_of_block.below
+    if context_of_block is None:
         return
-    context = entered(found.below)
+    context = entered(context_of_block.below)
     for other in reversed(above):
         if not other.left:
             changed = other.block._derive(context)

@@ -166,15 +166,15 @@ class Device:
         """
         committed = committed and self.host is not None
         key = (type_.dtype, type_.shape, committed)
-        found = self._placements.get(key)
-        if found is None:
+        known = self._placements.get(key)
+        if known is None:
             free = self.placement(type_) if committed else None
             with self.lock:
-                found = self._placements.get(key)
-                if found is None:
+                known = self._placements.get(key)
+                if known is None:
                     type_ = type_ if free is None else free.type
-                    found = self._placements[key] = Placement(self, type_, free)
-        return found
+                    known = self._placements[key] = Placement(self, type_, free)
+        return known
 
     def home(self, dtype: DType) -> Device | None:
         """Return the device that holds this device's tensors of ``dtype``; None if unsupported.
@@ -252,11 +252,11 @@ class Device:
         """
         if autocast is None:
             return self.plans, self.slow_plans
-        found = self.autocast.get(autocast)
-        if found is None:
+        both = self.autocast.get(autocast)
+        if both is None:
             with self.lock:
-                found = self.autocast.setdefault(autocast, ({}, {}))
-        return found
+                both = self.autocast.setdefault(autocast, ({}, {}))
+        return both
 
     def add_key(self, key: Hashable, plan: Any, known: Hashable, model: Any) -> None:
         """Cache ``plan`` under ``key`` if ``model`` is still cached under ``known``.

@@ -46,8 +46,8 @@ class Exit:
         if block is None:
             return self._function
         method = MethodType(self._function, block)
-        found = block._exit = Watch(method, _restore)
-        found.restore = bool
+        watcher = block._exit = Watch(method, _restore)
+        watcher.restore = bool
         return method
 
 
@@ -58,6 +58,6 @@ def watch(method: Callable[..., None] | None, restore: Callable[[], Any]) -> Wat
     """
     if method is None:
         return None
-    found = Watch(method, _restore)
-    found.restore = restore
-    return found
+    watcher = Watch(method, _restore)
+    watcher.restore = restore
+    return watcher

@@ -118,14 +118,14 @@ def as_array(value: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
             raise ArgumentError(
                 f"no integer dtype can represent all integers in {_short(value)}"
             ) from None
-    wanted = dtype or (_default(array) if listed else dt.of(array.dtype))
-    if wanted.kind == "string" or array.dtype.kind in "UT":
-        return _strings(array, wanted)
-    fractional = wanted in dt.WHOLE and any(issubclass(kind, _FLOATS) for kind in kinds)
+    target = dtype or (_default(array) if listed else dt.of(array.dtype))
+    if target.kind == "string" or array.dtype.kind in "UT":
+        return _strings(array, target)
+    fractional = target in dt.WHOLE and any(issubclass(kind, _FLOATS) for kind in kinds)
     if fractional and not (array == np.trunc(array)).all():  # an infinity is out of range
-        raise DTypeError(f"{_short(value)} contains fractions or NaN, but the dtype is {wanted}")
+        raise DTypeError(f"{_short(value)} contains fractions or NaN, but the dtype is {target}")
     # All values fit into a default dtype.
-    return _cast(array, wanted, check=dtype is not None)
+    return _cast(array, target, check=dtype is not None)
 
 
 def _read(value: Any, *, listed: bool) -> np.ndarray[Any, Any]:
@@ -213,10 +213,10 @@ def _kinds(value: Sequence[Any]) -> frozenset[type]:
     """
     if isinstance(value, range):
         return frozenset({int} if value else ())
-    found = {type(member) for level in levels(value) for row in level for member in row}
-    if any(hasattr(kind, "_placement") for kind in found):
+    kinds = {type(member) for level in levels(value) for row in level for member in row}
+    if any(hasattr(kind, "_placement") for kind in kinds):
         raise ArgumentError("a list contains tensors; join them with stack or concat")
-    return frozenset(kind for kind in found if not issubclass(kind, list | tuple))
+    return frozenset(kind for kind in kinds if not issubclass(kind, list | tuple))
 
 
 def levels(value: Sequence[Any]) -> Iterator[Sequence[Sequence[Any]]]:

@@ -32,8 +32,8 @@ class WeakObjects(Generic[T]):
 
     def __iter__(self) -> Iterator[T]:
         """Iterate over the members that are alive now."""
-        found = [reference() for reference in list(self._references)]
-        return iter([member for member in found if member is not None])
+        members = [reference() for reference in list(self._references)]
+        return iter([member for member in members if member is not None])
 
 
 class WeakValues(Generic[K, T]):
@@ -67,8 +67,8 @@ class WeakValues(Generic[K, T]):
 
     def values(self) -> list[T]:
         """Return the live values, in the order in which their keys were first set."""
-        found = [reference() for reference in list(self._references.values())]
-        return [value for value in found if value is not None]
+        live = [reference() for reference in list(self._references.values())]
+        return [value for value in live if value is not None]
 
     def _sweep(self) -> None:
         for key, reference in list(self._references.items()):

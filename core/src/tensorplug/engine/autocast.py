@@ -79,9 +79,9 @@ def find_promotion(
     Calls with float64, complex numbers or no floats at all are as outside.
     """
     if spec.name in _LOW or spec.autocast == "low":
-        wanted = low
+        target = low
     elif spec.name in _WIDE or spec.autocast == "float32":
-        wanted = dt.float32
+        target = dt.float32
     else:
         return None
     dtype, names = spec.promoted(types), spec.promote
@@ -96,8 +96,8 @@ def find_promotion(
         dtype, names = dt.promote(floats.values()), tuple(floats)
     if dtype not in dt.FLOATING or dtype.bits > dt.float32.bits:
         return None
-    found = Promotion(spec, wanted, state, names)
-    return found if found.needed(types) else None
+    promotion = Promotion(spec, target, state, names)
+    return promotion if promotion.needed(types) else None
 
 
 def find_plan(
@@ -113,15 +113,15 @@ def find_plan(
     None: there are no such casts, and the call goes on as outside.
     """
     fast, slow = device.caches(low)
-    found: Any = slow.get(key)
-    if found is None:
+    plan_or_casts: Any = slow.get(key)
+    if plan_or_casts is None:
         state = registry.state
-        found = find_promotion(spec, types_of(tensors), low, state) or _AS_OUTSIDE
-        if isinstance(found, Promotion):
-            found.published = True
-        _remember(registry, device, slow, key, found, state)
-    if isinstance(found, Promotion):
-        return found
+        plan_or_casts = find_promotion(spec, types_of(tensors), low, state) or _AS_OUTSIDE
+        if isinstance(plan_or_casts, Promotion):
+            plan_or_casts.published = True
+        _remember(registry, device, slow, key, plan_or_casts, state)
+    if isinstance(plan_or_casts, Promotion):
+        return plan_or_casts
     plan = device.plans.get(key)
     if plan is not None:
         _remember(registry, device, fast, key, plan, plan.state)
@@ -208,9 +208,9 @@ class autocast(ContextBlock):  # noqa: N801  # a context manager, called like a 
                 called.
 
         """
-        given: Any = f
+        function: Any = f
         if (
-            not callable(given)
+            not callable(function)
             or inspect.iscoroutinefunction(f)
             or inspect.isgeneratorfunction(f)
             or inspect.isasyncgenfunction(f)

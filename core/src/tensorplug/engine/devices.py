@@ -205,9 +205,9 @@ class Devices:
             raise ArgumentError(
                 f"{name!r} is host memory, which can hold tensors but cannot run kernels"
             )
-        found = self._devices.get(name)
-        if found is not None:
-            return found
+        device = self._devices.get(name)
+        if device is not None:
+            return device
         with self._lock:
             number = self._number(backend_name, selector)
             full = device_name(backend_name, number)
@@ -270,10 +270,10 @@ class Devices:
         if not selector:
             return of_backend
         full = device_name(backend_name, self._number(backend_name, selector))
-        found = [device for device in of_backend if device.name == full]
-        if not found:
+        matching = [device for device in of_backend if device.name == full]
+        if not matching:
             raise ArgumentError(f"no open device is called {name!r}")
-        return found
+        return matching
 
     def close(self, name: str) -> None:
         """Close the device called ``name``; its tensors raise from now on."""

@@ -88,12 +88,12 @@ class Interpreter(ABC):
     def _on(cls, device: Device, parameters: tuple[Hashable, ...], *, taped: bool) -> Self:
         # Kept on the device, so that the plans of a function stay known from call to call.
         key = (cls, taped, *parameters)
-        found: Self | None = device.interpreters.get(key)
-        if found is None:
-            found = cls(device, *parameters)
-            found.parameters, found.taped = parameters, taped
-            device.remember(device.interpreters, key, found, LIMIT)
-        return found
+        interpreter: Self | None = device.interpreters.get(key)
+        if interpreter is None:
+            interpreter = cls(device, *parameters)
+            interpreter.parameters, interpreter.taped = parameters, taped
+            device.remember(device.interpreters, key, interpreter, LIMIT)
+        return interpreter
 
     def context(self, outside: Context, call: object, recording: Any = None) -> Context:
         """Return the context in which to call a function of logical tensors.
@@ -246,8 +246,8 @@ class Interpreter(ABC):
                 return entry.function(*inputs, **extra_arguments(plan, entry.asks))
         # In the context of now: the plan is for all calls, whose contexts outside differ.
         with use_context(outside):
-            found = self._run_outside(plan, inputs)
-        return found if plan.spec.multiple_outputs else found[0]
+            outputs = self._run_outside(plan, inputs)
+        return outputs if plan.spec.multiple_outputs else outputs[0]
 
     def _run_outside(self, plan: Plan, inputs: Sequence[Any]) -> list[Any]:
         """Run a call; the first one decides how further ones run.
@@ -309,8 +309,8 @@ class Interpreter(ABC):
             return None
         call = self.call_of(inputs)
         with use_context(self.context(current_context(), call)):
-            found = entry.function(*inputs, **extra_arguments(plan, entry.asks))
-        outputs = list(found) if plan.spec.multiple_outputs else [found]
+            result = entry.function(*inputs, **extra_arguments(plan, entry.asks))
+        outputs = list(result) if plan.spec.multiple_outputs else [result]
         # Without nodes of tapes inside, but physical tensors keep those of tapes outside.
         return self.lift(self.lower(outputs), [output.type for output in outputs], call)
 
@@ -332,13 +332,13 @@ class Interpreter(ABC):
         self, value: Any, dtype: DType | None = None, *, peer: DType | None = None
     ) -> Tensor | None:
         """Return a float of a program that is being traced as a tensor; None for other values."""
-        found: Tensor | None = self.real.interpreter.number(value, dtype, peer=peer)
-        return found
+        traced: Tensor | None = self.real.interpreter.number(value, dtype, peer=peer)
+        return traced
 
     def fixed(self, attributes: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the attributes of a call without floats of a program that is being traced."""
-        found: Mapping[str, Any] = self.real.interpreter.fixed(attributes)
-        return found
+        constants: Mapping[str, Any] = self.real.interpreter.fixed(attributes)
+        return constants
 
     def read(self, variable: Any, held: Tensor) -> Tensor:  # noqa: ARG002  # as in a trace
         """Return the contents of a variable in the context outside."""
@@ -367,8 +367,8 @@ class Interpreter(ABC):
 
     def placement_of_copy(self, placement: Placement) -> Placement:
         """Return the placement of a copy of a tensor."""
-        found: Placement = _outside().interpreter.placement_of_copy(placement)
-        return found
+        copied: Placement = _outside().interpreter.placement_of_copy(placement)
+        return copied
 
     def draw(self, generator: Any, type_: TensorType) -> Tensor:  # noqa: ARG002  # as in a trace
         """Return a new key of a generator."""

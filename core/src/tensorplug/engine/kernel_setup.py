@@ -21,7 +21,7 @@ def update(device: Device, state: State) -> None:
     Raises: the error of a function, with a note that names it. If a set-up fails, the kernels
         that this call has set up are torn down.
     """
-    wanted = {
+    registered = {
         id(owned.entry): owned.entry
         for (_, backend_name), stack in state.kernels.items()
         if backend_name == device.backend_name
@@ -29,8 +29,8 @@ def update(device: Device, state: State) -> None:
         if owned.entry.setup or owned.entry.teardown
     }
     with device.lock:
-        removed = [entry for key, entry in device.installed.items() if key not in wanted]
-        new = [entry for key, entry in wanted.items() if key not in device.installed]
+        removed = [entry for key, entry in device.installed.items() if key not in registered]
+        new = [entry for key, entry in registered.items() if key not in device.installed]
         _tear_down(device, removed)
         for at, entry in enumerate(new):
             try:

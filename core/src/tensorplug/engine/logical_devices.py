@@ -45,14 +45,14 @@ class _Backend(StandInBackend):
         self._interpreter = interpreter
 
     def type_of(self, buffer: Any) -> TensorType | None:
-        found: TensorType | None = None
+        known: TensorType | None = None
         if isinstance(buffer, Carried):
-            found = self._interpreter.type_of(buffer)
-        return found
+            known = self._interpreter.type_of(buffer)
+        return known
 
     def read(self, buffer: Any) -> np.ndarray[Any, Any]:
-        found: np.ndarray[Any, Any] = self._interpreter.data(buffer)
-        return found
+        data: np.ndarray[Any, Any] = self._interpreter.data(buffer)
+        return data
 
 
 class LogicalDevice(StandInDevice):
@@ -95,6 +95,6 @@ class LogicalDevice(StandInDevice):
             raise mine.escaped()
         with use_context(outside):
             physical = [change(each) for each in mine.lower([tensor])]
-            found: Tensor = other.lift(physical, [tensor.type], tensor._buffer.call)[0]
-        found._node = tensor._node
-        return found
+            logical: Tensor = other.lift(physical, [tensor.type], tensor._buffer.call)[0]
+        logical._node = tensor._node
+        return logical

@@ -34,13 +34,13 @@ def flatten(operands: Sequence[Any]) -> list[Any]:
 
     An input is one object, a list of them for a variadic one, or None.
     """
-    found: list[Any] = []
+    tensors: list[Any] = []
     for operand in operands:
         if isinstance(operand, list):
-            found += operand
+            tensors += operand
         elif operand is not None:
-            found.append(operand)
-    return found
+            tensors.append(operand)
+    return tensors
 
 
 def find_device(device: Device, spec: KernelSpec, inputs: Sequence[Any]) -> Device:

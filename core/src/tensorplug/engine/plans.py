@@ -127,12 +127,12 @@ class Plan:
         note = f"in kernel {self.describe()} of {self.owner} on backend {self.device.name!r}"
         if isinstance(error, MemoryError) and not isinstance(error, TensorplugError):
             made = sum(output.type.nbytes for output in self.outputs if output.type.known)
-            found = BackendMemoryError(
+            named = BackendMemoryError(
                 f"{self.describe()}: backend {self.device.name!r} has no room for its outputs of "
                 f"{made} bytes, or for what the kernel needs beside them: {error}"
             )
-            found.add_note(note)
-            raise found from error
+            named.add_note(note)
+            raise named from error
         mistaken = self._mistaken_buffer(error)
         if mistaken is not None:
             raise RegistrationError(

@@ -146,10 +146,10 @@ class Registry:
             raise ArgumentError(
                 f"kernel must be a KernelSpec or its name, got {quoted(spec_or_name)}"
             )
-        found = self.state.specs.get(spec_or_name)
-        if found is None:
+        registered = self.state.specs.get(spec_or_name)
+        if registered is None:
             raise ArgumentError(_unknown_spec(spec_or_name, self.state.specs))
-        return found
+        return registered
 
     def check(self, spec: KernelSpec) -> None:
         """Refuse a spec whose name belongs to another one.
@@ -238,15 +238,15 @@ class Registry:
 
         """
         with self._lock:
-            found: list[Addition] = [
+            additions: list[Addition] = [
                 ("gradients", key, stack[-1])
                 for key, stack in self.state.gradients.items()
                 if key[0] == name and wrt in (None, key[1])
             ]
-            if not found:
+            if not additions:
                 of = "" if wrt is None else f" with respect to {wrt!r}"
                 raise RegistrationError(f"no gradient of {name!r}{of} is registered")
-            self.discard(found)
+            self.discard(additions)
 
     def _copies(self) -> dict[str, Stacks[Any]]:
         state = self.state

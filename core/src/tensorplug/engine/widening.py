@@ -94,8 +94,8 @@ def _widen(plan: Call) -> Callable[..., Any]:
     def widened(*operands: Any) -> Any:
         wide = [_cast_inputs(operand) for operand in operands]
         if spec.multiple_outputs:
-            found = dispatch_multiple(spec, *wide, **attributes)
-            return [_cast(x, dtype) for x, dtype in zip(found, dtypes, strict=True)]
+            outputs = dispatch_multiple(spec, *wide, **attributes)
+            return [_cast(x, dtype) for x, dtype in zip(outputs, dtypes, strict=True)]
         return _cast(dispatch(spec, *wide, **attributes), dtypes[0])
 
     return widened

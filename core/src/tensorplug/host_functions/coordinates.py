@@ -17,9 +17,9 @@ def where(condition: Array) -> Array:
     rank = condition.ndim
     if rank == 0:
         return np.empty((int(bool(condition)), 0), np.int32)
-    found = np.flatnonzero(condition)
-    result = np.empty((len(found), rank), np.int32)
+    positions = np.flatnonzero(condition)
+    result = np.empty((len(positions), rank), np.int32)
     for axis in range(rank - 1, 0, -1):
-        found, result[:, axis] = np.divmod(found, condition.shape[axis])
-    result[:, 0] = found
+        positions, result[:, axis] = np.divmod(positions, condition.shape[axis])
+    result[:, 0] = positions
     return result

@@ -76,12 +76,12 @@ def reshape(input_indices: Array, input_shape: Array, new_shape: Array) -> tuple
         flat = flat * size + _check_within(
             input_indices[:, axis], size, f"column {axis} of indices"
         )
-    found: Array = np.empty((len(flat), len(new)), input_indices.dtype)
+    coordinates: Array = np.empty((len(flat), len(new)), input_indices.dtype)
     for axis in reversed(range(len(new))):
         flat, column = np.divmod(flat, max(new[axis], 1))
-        _check_fit(int(column.max(initial=0)), found.dtype)
-        found[:, axis] = column
-    return found, np.array(new, dtype=new_shape.dtype)
+        _check_fit(int(column.max(initial=0)), coordinates.dtype)
+        coordinates[:, axis] = column
+    return coordinates, np.array(new, dtype=new_shape.dtype)
 
 
 def _check_fit(largest: int, dtype: np.dtype[Any]) -> None:

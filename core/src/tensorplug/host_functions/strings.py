@@ -120,11 +120,11 @@ def n_grams(
     if len(parts) == 1:
         return parts[0][1], row_splits
     result = np.empty(int(ends[-1]) if len(ends) else 0, TEXT)
-    place = ends - total
+    start = ends - total
     for counts, grams in parts:
         first = np.cumsum(counts) - counts
-        result[np.arange(len(grams)) + np.repeat(place - first, counts)] = grams
-        place = place + counts
+        result[np.arange(len(grams)) + np.repeat(start - first, counts)] = grams
+        start = start + counts
     return result, row_splits
 
 
@@ -216,8 +216,8 @@ def replacement(pattern: str, rewrite: str, *, replace_global: bool) -> Callable
 
     It handles strings one by one, because NumPy has no regular expressions.
     """
-    found = compiled(pattern)
-    replace = partial(found.sub, template(found, rewrite), count=0 if replace_global else 1)
+    matcher = compiled(pattern)
+    replace = partial(matcher.sub, template(matcher, rewrite), count=0 if replace_global else 1)
 
     def replaced(x: Array) -> Array:
         return _array([replace(text) for text in x.reshape(-1).tolist()]).reshape(x.shape)

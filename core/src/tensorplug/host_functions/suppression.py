@@ -39,12 +39,12 @@ def padded(
     pad_to_max_output_size: bool,
 ) -> tuple[Array, Array]:
     """Return the indices, padded with zeros if requested, and the number of selected boxes."""
-    found = _select(boxes, scores, max_output_size, iou_threshold, score_threshold)
-    count = np.array(len(found), np.int32)
+    selected = _select(boxes, scores, max_output_size, iou_threshold, score_threshold)
+    count = np.array(len(selected), np.int32)
     if not pad_to_max_output_size:
-        return found, count
+        return selected, count
     filled = np.zeros(max_output_size, np.int32)
-    filled[: len(found)] = found
+    filled[: len(selected)] = selected
     return filled, count
 
 
@@ -59,8 +59,8 @@ def scored(
 ) -> tuple[Array, Array]:
     """Return the indices and their scores, lowered by soft suppression."""
     if soft_nms_sigma == 0:
-        found = _select(boxes, scores, max_output_size, iou_threshold, score_threshold)
-        return found, scores[found]
+        selected = _select(boxes, scores, max_output_size, iou_threshold, score_threshold)
+        return selected, scores[selected]
     return _select_softly(
         boxes, scores, max_output_size, iou_threshold, score_threshold, -0.5 / soft_nms_sigma
     )
@@ -73,14 +73,14 @@ def _select(
     candidates = np.flatnonzero(wide > score_threshold)
     rest = candidates[np.argsort(-wide[candidates], kind="stable")]
     places = _places(boxes)[:, rest]
-    found: list[int] = []
-    while len(found) < most and len(rest):
-        found.append(int(rest[0]))
+    selected: list[int] = []
+    while len(selected) < most and len(rest):
+        selected.append(int(rest[0]))
         best, rest, places = places[:, :1], rest[1:], places[:, 1:]
         apart = ~(_compute_overlap(best, places) >= iou_threshold)
         if not apart.all():
             rest, places = rest[apart], places[:, apart]
-    return np.array(found, np.int32)
+    return np.array(selected, np.int32)
 
 
 def _select_softly(
@@ -98,14 +98,14 @@ def _select_softly(
     waiting = [(score, index, 0) for score, index in zip(best, candidates.tolist(), strict=True)]
     heapq.heapify(waiting)
     places = _places(boxes)
-    found: list[int] = []
+    selected: list[int] = []
     values: list[float] = []
-    while len(found) < most and waiting:
+    while len(selected) < most and waiting:
         negative, index, met = heapq.heappop(waiting)
         score = -negative
         lowered = score
-        if met < len(found):
-            since = found[met:][::-1]  # the latest first: it is the most likely to overlap
+        if met < len(selected):
+            since = selected[met:][::-1]  # the latest first: it is the most likely to overlap
             iou = _compute_overlap(places[:, index : index + 1], places[:, since])
             if (iou >= iou_threshold).any():
                 continue
@@ -115,11 +115,11 @@ def _select_softly(
                 continue
             lowered = float(steps[-1])
         if lowered == score:
-            found.append(index)
+            selected.append(index)
             values.append(score)
         else:
-            heapq.heappush(waiting, (-lowered, index, len(found)))
-    return np.array(found, np.int32), np.array(values, scores.dtype)
+            heapq.heappush(waiting, (-lowered, index, len(selected)))
+    return np.array(selected, np.int32), np.array(values, scores.dtype)
 
 
 def _places(boxes: Array) -> Array:

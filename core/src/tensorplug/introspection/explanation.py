@@ -109,8 +109,8 @@ class Explanation:
                 return replace(start, steps=tuple(steps), reason=reason)
         how, owner = _resolve_registered(engine, spec, device, dtype, steps)
         batched = examples.explain(spec, engine.registry.state)
-        found = replace(start, how=how, owner=owner, steps=tuple(steps))
-        return replace(found, vmap=batched, facts=spec.facts())
+        explanation = replace(start, how=how, owner=owner, steps=tuple(steps))
+        return replace(explanation, vmap=batched, facts=spec.facts())
 
     def __str__(self) -> str:
         return "\n".join(self._lines(""))
@@ -173,16 +173,18 @@ class _Explainer:
     ) -> Explanation:
         """Return the explanation of a call."""
         try:
-            found, plan = self._resolve(spec, types, attributes)
+            explanation, plan = self._resolve(spec, types, attributes)
             if plan is None:
-                return found
-            found = replace(found, steps=(*found.steps, *_find_groups(self._engine, plan)))
+                return explanation
+            explanation = replace(
+                explanation, steps=(*explanation.steps, *_find_groups(self._engine, plan))
+            )
             if plan.how not in BY_OPS:
-                return found
+                return explanation
             context = self._trace.context()
             with use_context(context):
                 tensors = [self._enter(operand) for operand in types]
-                return self._call(context, spec, tensors, attributes, found, plan)[0]
+                return self._call(context, spec, tensors, attributes, explanation, plan)[0]
         finally:
             self._trace.finish()
             del self._trace  # whose engine this is
@@ -203,9 +205,9 @@ class _Explainer:
         reason = ""
         try:
             with use_context(self._trace.context()):
-                given = [self._enter(argument) for argument in arguments]
+                tensors = [self._enter(argument) for argument in arguments]
                 more = {key: self._enter(value) for key, value in options.items()}
-                if isinstance(function(*given, **more), FunctionType):
+                if isinstance(function(*tensors, **more), FunctionType):
                     how, reason = None, "it returns a function: explain a call of that one"
         except CompileError as error:
             steps = (_further_calls(error),)
@@ -249,23 +251,23 @@ class _Explainer:
         spec: KernelSpec,
         tensors: Sequence[Any],
         attributes: Mapping[str, Any],
-        found: Explanation,
+        explanation: Explanation,
         plan: Plan,
     ) -> tuple[Explanation, Any]:
         """Run a decomposition without data; return the explanation with its calls, and outputs.
 
         The outputs are None if the call is not possible.
         """
-        name = f"{found.call} {plan.attributes}"
+        name = f"{explanation.call} {plan.attributes}"
         if name in self._enclosing:
-            return replace(found, how=None, reason="its decomposition calls itself"), None
+            return replace(explanation, how=None, reason="its decomposition calls itself"), None
         before, self._calls = self._calls, []
         self._enclosing.append(name)
         result, reason = None, ""
         try:
             result = self._engine.run(context, spec, tensors, attributes)
         except CompileError as error:
-            found = replace(found, steps=(*found.steps, _further_calls(error)))
+            explanation = replace(explanation, steps=(*explanation.steps, _further_calls(error)))
             result = self._outputs(plan)
         except KernelNotFoundError as error:
             reason = str(error)
@@ -275,8 +277,8 @@ class _Explainer:
             self._enclosing.pop()
             calls, self._calls = self._calls, before
         if reason:
-            found = replace(found, how=None, reason=reason)
-        return replace(found, inner=tuple(calls)), result
+            explanation = replace(explanation, how=None, reason=reason)
+        return replace(explanation, inner=tuple(calls)), result
 
     def _outputs(self, plan: Plan) -> Any:
         """Return the outputs of a plan without running it."""
@@ -303,13 +305,13 @@ class _Explainer:
         if context.device is not device:
             return self._engine.run(context, spec, inputs, attributes)
         tensors = operands.prepare_inputs(device, spec, inputs)
-        found, plan = self._resolve(spec, operands.types_of(tensors), attributes)
+        explanation, plan = self._resolve(spec, operands.types_of(tensors), attributes)
         result = None
         if plan is not None and plan.how in BY_OPS:
-            found, result = self._call(context, spec, tensors, attributes, found, plan)
-        self._calls.append(found)
-        if found.how is None:
-            raise KernelNotFoundError(f"its decomposition needs {found.call}")
+            explanation, result = self._call(context, spec, tensors, attributes, explanation, plan)
+        self._calls.append(explanation)
+        if explanation.how is None:
+            raise KernelNotFoundError(f"its decomposition needs {explanation.call}")
         if plan is not None and not plan.static_shapes:
             raise DataNeededError("", f"the output shape of {spec.name} depends on its data")
         if result is None:
@@ -327,12 +329,12 @@ def _further_calls(error: CompileError) -> Step:
 
 def _find_groups(engine: Engine, plan: Plan) -> list[Step]:
     """Return the groups in which a large call runs, or why it is none."""
-    found = find_groups(engine, plan)
-    if found is None:
+    fusion = find_groups(engine, plan)
+    if fusion is None:
         return []
-    if found.groups:
-        return [("group", f"{fused.group.name}, by {plan.device.name}") for fused in found.groups]
-    reasons = dict.fromkeys(found.alone.values())
+    if fusion.groups:
+        return [("group", f"{fused.group.name}, by {plan.device.name}") for fused in fusion.groups]
+    reasons = dict.fromkeys(fusion.alone.values())
     return [("group", f"none: {'; '.join(reasons)}")]
 
 

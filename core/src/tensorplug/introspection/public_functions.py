@@ -48,10 +48,10 @@ def names() -> list[str]:
 
 def find(name: str) -> Callable[..., Any] | None:
     """Return the public function ``name``: ``"add"``, ``"nn.relu"`` or ``"tp.nn.relu"``."""
-    place = name.removeprefix(f"{_SHORT}.").removeprefix(f"{_PACKAGE}.")
-    if place not in names() and place not in EXTENSIONS:
+    path = name.removeprefix(f"{_SHORT}.").removeprefix(f"{_PACKAGE}.")
+    if path not in names() and path not in EXTENSIONS:
         return None
-    found: Callable[..., Any] = attrgetter(place)(sys.modules[_PACKAGE])
+    found: Callable[..., Any] = attrgetter(path)(sys.modules[_PACKAGE])
     return found
 
 
@@ -109,9 +109,9 @@ def example_call(function: Callable[..., Any]) -> Arguments | None:
         for node in ast.walk(ast.parse(example.source)):
             if isinstance(node, ast.Call) and _evaluate(node.func, known) is function:
                 call = ast.Call(ast.Name("__arguments__", ast.Load()), node.args, node.keywords)
-                found: Arguments | None = _evaluate(call, known)
-                if found is not None:
-                    return _with_tensors(function, *found)
+                call_: Arguments | None = _evaluate(call, known)
+                if call_ is not None:
+                    return _with_tensors(function, *call_)
         with contextlib.redirect_stdout(io.StringIO()):
             exec(compile(example.source, "<example>", "exec"), known)  # noqa: S102  # of our documentation
     return None

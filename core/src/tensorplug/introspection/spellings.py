@@ -52,9 +52,9 @@ def _hint(part: str, name: str) -> str:
     known = foreign.get((part, key)) or foreign.get(("", key))
     if known:
         return f"; {known}"
-    found = _same(name, here) or _same(name, places)
-    if found:
-        return f"; here it is {_PACKAGE}.{found}"
+    match = _same(name, here) or _same(name, places)
+    if match:
+        return f"; here it is {_PACKAGE}.{match}"
     near = nearest(key, here) or nearest(key, places)
     return f"; did you mean {_PACKAGE}.{near}?" if near else ""
 

@@ -103,15 +103,15 @@ def _short(error: Any, traceback: Any) -> Iterator[Any]:
 
 def _chain(error: BaseException) -> list[BaseException]:
     """Return an exception, its causes and contexts, and the members of groups, each once."""
-    found: dict[int, BaseException] = {}
+    chain: dict[int, BaseException] = {}
     waiting: list[BaseException | None] = [error]
     while waiting:
         each = waiting.pop()
-        if each is not None and id(each) not in found:
-            found[id(each)] = each
+        if each is not None and id(each) not in chain:
+            chain[id(each)] = each
             members = each.exceptions if isinstance(each, BaseExceptionGroup) else ()
             waiting += [each.__cause__, each.__context__, *members]
-    return list(found.values())
+    return list(chain.values())
 
 
 def _shorten(error: BaseException, traceback: TracebackType | None) -> TracebackType | None:

@@ -163,10 +163,10 @@ class Examples(Interpreter):
             outputs = None if rule is None else rule(physical)
             if outputs is None:
                 logical = self.interpret(plan, self.operands(plan, buffers, constants))
-                found = [output._buffer for output in logical]
+                results = [output._buffer for output in logical]
             else:
-                found = [Batched(output, call) for output in outputs]
-            return found if plan.spec.multiple_outputs else found[0]
+                results = [Batched(output, call) for output in outputs]
+            return results if plan.spec.multiple_outputs else results[0]
 
         return on_one if run is not None and batched == [True] else on_all
 
@@ -235,11 +235,11 @@ class Examples(Interpreter):
         rule = partial(entry.rule, **{name: available[name] for name in entry.asks})
 
         def call(inputs: list[Any]) -> list[Tensor] | None:
-            given = list(inputs)
+            arguments = list(inputs)
             for at in lists:
                 pairs = zip(inputs[at], batched[at], strict=True)
-                given[at] = [in_front(x, flag, self.size) for x, flag in pairs]
-            result = rule(*given)
+                arguments[at] = [in_front(x, flag, self.size) for x, flag in pairs]
+            result = rule(*arguments)
             if result is _DECLINED:
                 return None
             return list(result) if plan.spec.multiple_outputs else [result]
@@ -278,13 +278,13 @@ class Examples(Interpreter):
         for output, type_, label in zip(outputs, types, plan.output_labels(), strict=True):
             shape = (self.size, *type_.shape)
             if output.__class__ is not Tensor:
-                found: object = type(output).__name__
+                described: object = type(output).__name__
             elif output.shape != shape or output.dtype is not type_.dtype:
-                found = output.type
+                described = output.type
             else:
                 continue
             raise KernelOutputError(
-                f"the batching rule of {plan.describe()} returned {found} for {label} of "
+                f"the batching rule of {plan.describe()} returned {described} for {label} of "
                 f"{self.size} examples, but it must be {TensorType(type_.dtype, shape)}"
             )
 
@@ -299,8 +299,8 @@ def _find(spec: KernelSpec, state: State) -> Owned[BatchingEntry] | None:
     owned = state.batching(spec.name)
     if owned is not None or not spec.input_names:
         return owned
-    found = [state.tangent(spec.name, name) for name in spec.input_names]
-    if not all(one is not None and one.entry.kind == "elementwise" for one in found):
+    tangents = [state.tangent(spec.name, name) for name in spec.input_names]
+    if not all(one is not None and one.entry.kind == "elementwise" for one in tangents):
         return None
     return Owned(BatchingEntry(spec, "elementwise"), SPEC)
 

@@ -85,9 +85,9 @@ def vmap(
             "vmap: in_axes must be an axis, None, or a list or tuple with one entry per argument, "
             f"got {quoted(in_axes)}"
         )
-    given = None if axis_size is None else shapes.index(axis_size, "vmap: axis_size")
-    if given is not None and given < 0:
-        raise ArgumentError(f"vmap: axis_size must not be negative, got {given}")
+    declared = None if axis_size is None else shapes.index(axis_size, "vmap: axis_size")
+    if declared is not None and declared < 0:
+        raise ArgumentError(f"vmap: axis_size must not be negative, got {declared}")
 
     @functools.wraps(f)
     def mapped(*args: Any, **kwargs: Any) -> Any:
@@ -97,7 +97,7 @@ def vmap(
             _enter(leaf, entry) if entry.axis is not None else leaf
             for leaf, entry in zip(leaves, entries, strict=True)
         ]
-        size = _count(arguments, entries, given)
+        size = _count(arguments, entries, declared)
         tensors = [argument for argument in arguments if isinstance(argument, Tensor)]
         context = follow(current_context(), tensors, "vmap")
         interpreter, call = Examples.of(context, size), object()
@@ -131,14 +131,14 @@ def _read_axes(in_axes: InAxes, args: tuple[Any, ...], kwargs: dict[str, Any]) -
             f"vmap: in_axes has {len(in_axes)} entries, but the function got {len(args)} "
             "positional arguments"
         )
-    found: list[_Entry] = []
+    read: list[_Entry] = []
     for at, arg in enumerate(args):
         axes = in_axes[at] if isinstance(in_axes, list | tuple) else in_axes
         names = [f"argument {at}{path}" for path in paths(arg)]
-        found += map(_Entry, _spread(axes, arg, f"in_axes[{at}]", "argument"), names)
+        read += map(_Entry, _spread(axes, arg, f"in_axes[{at}]", "argument"), names)
     for name, value in kwargs.items():
-        found += [_Entry(0, f"argument {name}{path}") for path in paths(value)]
-    return found
+        read += [_Entry(0, f"argument {name}{path}") for path in paths(value)]
+    return read
 
 
 def _spread(axes: Axes, tree: Any, where: str, owner: str) -> list[int | None]:
@@ -168,7 +168,7 @@ def _enter(leaf: Any, entry: _Entry) -> Tensor:
     return tensor if entry.axis in (0, -tensor.ndim) else moveaxis(tensor, entry.axis, 0)
 
 
-def _count(arguments: Sequence[Any], entries: Sequence[_Entry], given: int | None) -> int:
+def _count(arguments: Sequence[Any], entries: Sequence[_Entry], declared: int | None) -> int:
     """Return the number of examples.
 
     Raises:
@@ -181,8 +181,8 @@ def _count(arguments: Sequence[Any], entries: Sequence[_Entry], given: int | Non
         if entry.axis is not None:
             text = f"{entry.where} ({argument.shape[0]} in axis {entry.axis})"
             sizes.setdefault(argument.shape[0], []).append(text)
-    if given is not None:
-        sizes.setdefault(given, []).append(f"axis_size={given}")
+    if declared is not None:
+        sizes.setdefault(declared, []).append(f"axis_size={declared}")
     if not sizes:
         raise ArgumentError(
             "vmap: no argument has examples; pass axis_size, or set in_axes for an argument"
@@ -204,16 +204,16 @@ def _leave(interpreter: Examples, call: object, result: Any, out_axes: Axes) -> 
     interpreter.check_call([leaf for leaf in leaves if leaf.__class__ is Tensor], call)
     axes = _spread(out_axes, result, "out_axes", "result")
     scope = current_context().scope
-    found: list[Any] = []
+    results: list[Any] = []
     for leaf, axis, path in zip(leaves, axes, paths(result), strict=True):
         if leaf is None:
-            found.append(None)
+            results.append(None)
             continue
         tensor = _stacked(interpreter, leaf, axis, f"vmap: the result{path}")
         if scope is not None:
             scope.adopt(tensor)
-        found.append(tensor)
-    return rebuild(found)
+        results.append(tensor)
+    return rebuild(results)
 
 
 def _stacked(interpreter: Examples, leaf: Any, axis: int | None, what: str) -> Tensor:

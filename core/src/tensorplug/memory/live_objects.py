@@ -26,10 +26,10 @@ def live_objects(kind: type[T]) -> list[T]:
     try:
         gc.disable()  # a finalizer is Python code, in which threads may switch
         # `list` drives everything; no variable holds a part of it.
-        found = list(
+        members = list(
             filter(kind.__instancecheck__, chain.from_iterable(map(gc.get_referrers, (kind,))))
         )
     finally:
         if collecting:
             gc.enable()
-    return [member for member in found if type(member) is kind]
+    return [member for member in members if type(member) is kind]

@@ -97,8 +97,8 @@ class _Move:
     def _move(self, buffer: Any, placement: Placement) -> tuple[Any, Placement] | None:
         if buffer is None or id(buffer) in self._failures:
             return None
-        found = self._moved.get(id(buffer))
-        if found is None:
+        moved = self._moved.get(id(buffer))
+        if moved is None:
             try:
                 array = self._source.backend.to_host(buffer)
             except Exception as error:  # noqa: BLE001  # reported; move the others
@@ -106,5 +106,5 @@ class _Move:
                 return None
             # An array that owns its elements outlives the backend; a view might not.
             copy = array if array.flags.owndata else np.array(array)
-            found = self._moved[id(buffer)] = (buffer, copy)
-        return found[1], self._target.placement(placement.type)
+            moved = self._moved[id(buffer)] = (buffer, copy)
+        return moved[1], self._target.placement(placement.type)

@@ -109,11 +109,11 @@ class _Tidy(ContextBlock):
 
     def hand_over(self, result: Any) -> None:
         """Give the tensors of ``result`` to the enclosing scope."""
-        found, scope = leaves(result), self._scope
+        tensors, scope = leaves(result), self._scope
         assert scope is not None
-        for leaf in found:
+        for leaf in tensors:
             _check_finished(leaf)
-        for leaf in found:
+        for leaf in tensors:
             if isinstance(leaf, Tensor) and scope.release(leaf) and scope.parent:
                 scope.parent.adopt(leaf)
 

@@ -91,7 +91,7 @@ def debug(
 
     """
     chosen: dict[Check, bool] = {"nan": nan, "inf": inf, "leaks": leaks, "verify": verify}
-    watch = _Debug([name for name, wanted in chosen.items() if flag(wanted, f"debug: {name}")])
+    watch = _Debug([name for name, choice in chosen.items() if flag(choice, f"debug: {name}")])
     if function is None:
         if args or kwargs:
             raise ArgumentError(f"debug: has no option {next(iter(kwargs), args)!r}")
@@ -121,14 +121,14 @@ def checks(names: Collection[Check]) -> list[Observer]:
 
     So the spec of a result is checked first, then leaks, then its values.
     """
-    found: list[Observer] = []
+    observers: list[Observer] = []
     if "nan" in names or "inf" in names:
-        found.append(NonFiniteCheck(nan="nan" in names, inf="inf" in names))
+        observers.append(NonFiniteCheck(nan="nan" in names, inf="inf" in names))
     if "leaks" in names:
-        found.append(LeakCheck())
+        observers.append(LeakCheck())
     if "verify" in names:
-        found.append(SpecCheck())
-    return found
+        observers.append(SpecCheck())
+    return observers
 
 
 class SpecCheck:

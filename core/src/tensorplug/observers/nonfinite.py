@@ -283,6 +283,6 @@ def _summarize(label: str, tensor: Tensor) -> str:
         parts.append(low if low == high else f"from {low} to {high}")
     if tensor.dtype in dt.INEXACT:
         nan, inf = np.count_nonzero(np.isnan(values)), np.count_nonzero(np.isinf(values))
-        found = [f"{count} {what}" for count, what in ((nan, "NaN"), (inf, "infinite")) if count]
-        parts += found or ["all finite"]
+        special = [f"{count} {what}" for count, what in ((nan, "NaN"), (inf, "infinite")) if count]
+        parts += special or ["all finite"]
     return f"{label} {verb} {', '.join(parts)}"

@@ -42,11 +42,11 @@ def show(
     try:
         from rich.console import Console  # an extra: the core itself prints nothing
     except ImportError:
-        found = width or shutil.get_terminal_size().columns
-        figures = make(profile, limit, wide=found >= _WIDE)
+        columns = width or shutil.get_terminal_size().columns
+        figures = make(profile, limit, wide=columns >= _WIDE)
         print(heading(profile), file=file)
         if figures.rows:
-            print(_plain(figures, found), file=file)
+            print(_plain(figures, columns), file=file)
         for note in _notes(profile, figures, _ASCII_BAR):
             print(note, file=file)
         return

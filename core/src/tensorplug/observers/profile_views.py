@@ -82,15 +82,15 @@ class Group:
 
 def groups(records: Sequence[KernelRecord]) -> list[Group]:
     """Return the groups of calls, the slowest first."""
-    found: dict[Any, Group] = {}
+    by_key: dict[Any, Group] = {}
     for record in records:
         key = (record.name, record.inputs, record.how, record.device)
-        group = found.setdefault(key, Group(*key))
+        group = by_key.setdefault(key, Group(*key))
         group.calls += 1
         group.seconds += record.seconds
         group.self_seconds += record.self_seconds
         group.new_bytes += record.new_bytes
-    return sorted(found.values(), key=lambda group: -group.seconds)
+    return sorted(by_key.values(), key=lambda group: -group.seconds)
 
 
 # Trace ----------------------------------------------------------------------------------

@@ -65,27 +65,27 @@ def _natural_width(cell: str) -> int:
 def _lines(row: Sequence[str], columns: Sequence[Column], widths: Sequence[int]) -> list[str]:
     """Return the lines of one row."""
     wrapped = [_wrap(cell, width) for cell, width in zip(row, widths, strict=True)]
-    found = []
+    lines = []
     for parts in zip_longest(*wrapped, fillvalue=""):
         aligned = [
             part.rjust(width) if column.right else part.ljust(width)
             for part, column, width in zip(parts, columns, widths, strict=True)
         ]
-        found.append(_GAP.join(aligned).rstrip())
-    return found
+        lines.append(_GAP.join(aligned).rstrip())
+    return lines
 
 
 def _wrap(cell: str, width: int) -> list[str]:
     """Return the lines of a cell, at most ``width`` characters long."""
-    found: list[str] = []
+    lines: list[str] = []
     for line in cell.splitlines() or [""]:
         text = line.strip()
         indent = " " * min(len(line) - len(line.lstrip()), width // 2)
-        found += textwrap.wrap(
+        lines += textwrap.wrap(
             text,
             width,
             initial_indent=indent,
             subsequent_indent=indent,
             break_on_hyphens=False,
         ) or [""]
-    return found
+    return lines

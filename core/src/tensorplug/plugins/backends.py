@@ -254,13 +254,13 @@ def devices(backend: str | None = None) -> dict[str, DeviceInfo]:
     if backend is not None:
         split_name(backend)  # refuses what is not text
         return _devices_of(engine, backend)
-    found: dict[str, DeviceInfo] = {}
+    infos: dict[str, DeviceInfo] = {}
     for name in engine.devices.source.names():
         try:
-            found.update(_devices_of(engine, name))
+            infos.update(_devices_of(engine, name))
         except TensorplugError:
             continue  # backends() shows the error
-    return found
+    return infos
 
 
 def _devices_of(engine: Engine, name: str) -> dict[str, DeviceInfo]:
@@ -323,5 +323,7 @@ def trim_memory(backend: str | None = None) -> int:
 
     """
     engine = current_engine()
-    found = engine.devices.listed() if backend is None else engine.devices.find_open(backend)
-    return sum(device.capabilities.trim() for device in found if device.capabilities.trim)
+    open_devices = (
+        engine.devices.listed() if backend is None else engine.devices.find_open(backend)
+    )
+    return sum(device.capabilities.trim() for device in open_devices if device.capabilities.trim)

@@ -19,18 +19,18 @@ def catalogue() -> tuple[KernelSpec, ...]:
         RegistrationError: when two specs have one name.
 
     """
-    found: dict[str, tuple[KernelSpec, str]] = {}
+    by_name: dict[str, tuple[KernelSpec, str]] = {}
     for module in modules_of(ops):
         for value in vars(module).values():
             if not isinstance(value, KernelSpec):
                 continue
-            known, where = found.setdefault(value.name, (value, module.__name__))
+            known, where = by_name.setdefault(value.name, (value, module.__name__))
             if known is not value:  # an import of another family's spec is the same object
                 raise RegistrationError(
                     f"two kernel specs are called {value.name!r}, in {where} and in "
                     f"{module.__name__}"
                 )
-    return tuple(spec for spec, _ in found.values())
+    return tuple(spec for spec, _ in by_name.values())
 
 
 def rules() -> tuple[RuleTable, ...]:

@@ -48,19 +48,19 @@ def run_kernel(
 
     """
     engine = current_engine()
-    found = engine.registry.spec(spec)
+    known_spec = engine.registry.spec(spec)
     if isinstance(inputs, Mapping):
-        unknown = [name for name in inputs if name not in found.input_names]
+        unknown = [name for name in inputs if name not in known_spec.input_names]
         if unknown:
             raise ArgumentError(
-                f"{found.name} has no input {unknown[0]!r}; its inputs: "
-                f"{', '.join(found.input_names) or 'none'}"
+                f"{known_spec.name} has no input {unknown[0]!r}; its inputs: "
+                f"{', '.join(known_spec.input_names) or 'none'}"
             )
-        ordered = [inputs.get(name) for name in found.input_names]
+        ordered = [inputs.get(name) for name in known_spec.input_names]
     else:
-        ordered = _in_order(inputs, found)
-    checked = _attributes(attributes, found)
-    result: Tensor | list[Tensor] = engine.run(current_context(), found, ordered, checked)
+        ordered = _in_order(inputs, known_spec)
+    checked = _attributes(attributes, known_spec)
+    result: Tensor | list[Tensor] = engine.run(current_context(), known_spec, ordered, checked)
     return result
 
 
@@ -129,19 +129,19 @@ def explain(
     function = _find_function(spec, engine.registry.state.specs)
     if function is not None:
         return _explain_function(function, inputs, attributes, backend, dtype)
-    found = engine.registry.spec(spec)  # type: ignore[arg-type]  # no function
+    known_spec = engine.registry.spec(spec)  # type: ignore[arg-type]  # no function
     device = engine.devices.open(backend) if backend else engine.devices.of(current_context())
     if inputs is None:
-        wanted = None if dtype is None else dt.of(dtype, "explain")
-        return Explanation.in_general(engine, found, device, wanted)
-    variadic = [declared.variadic for declared in found.declared]
+        target = None if dtype is None else dt.of(dtype, "explain")
+        return Explanation.in_general(engine, known_spec, device, target)
+    variadic = [declared.variadic for declared in known_spec.declared]
     types = [
         [_type(tensor) for tensor in value]
         if at < len(variadic) and variadic[at] and isinstance(value, list | tuple)
         else _type(value)
-        for at, value in enumerate(_in_order(inputs, found))
+        for at, value in enumerate(_in_order(inputs, known_spec))
     ]
-    return Explanation.of(engine, found, device, types, _attributes(attributes, found))
+    return Explanation.of(engine, known_spec, device, types, _attributes(attributes, known_spec))
 
 
 def _find_function(named: Any, specs: Mapping[str, KernelSpec]) -> Callable[..., Any] | None:
@@ -186,19 +186,19 @@ def _explain_function(
         )
     if inputs is not None and not isinstance(inputs, list | tuple):
         raise ArgumentError(f"{name}: inputs must be a list, got {type(inputs).__name__}")
-    wanted = None if dtype is None else dt.of(dtype, "explain")
+    target = None if dtype is None else dt.of(dtype, "explain")
     engine = current_engine()
     device = engine.devices.open(backend) if backend else engine.devices.of(current_context())
     arguments, options = list(inputs or ()), dict(attributes or {})
     if inputs is None:
         with use_context(current_context().replace(device=device)):
-            found = public_functions.example_call(function)
-        if found is None:
+            example = public_functions.example_call(function)
+        if example is None:
             raise ArgumentError(f"{name}: its documentation has no call; pass the inputs of one")
-        arguments, options = found[0], {**found[1], **options}
+        arguments, options = example[0], {**example[1], **options}
     public_functions.check_arguments(function, arguments, options)
-    given, by_name = public_functions.of_types((arguments, options), wanted)
-    return Explanation.of_function(engine, device, function, given, by_name)
+    values, by_name = public_functions.of_types((arguments, options), target)
+    return Explanation.of_function(engine, device, function, values, by_name)
 
 
 def _type(value: Any) -> Any:

@@ -130,7 +130,7 @@ def candidates() -> tuple[Candidate, ...]:
 
     A distribution whose metadata cannot be read is left out with a ``PluginWarning``.
     """
-    found: dict[tuple[str, str, str], Candidate] = {}
+    by_key: dict[tuple[str, str, str], Candidate] = {}
     for distribution in importlib_metadata.distributions():
         try:
             if not _mentions_us(distribution):
@@ -141,7 +141,7 @@ def candidates() -> tuple[Candidate, ...]:
             name = canonicalize_name(written)
             # The first distribution of that name on the path counts: imports find that one.
             for candidate in _candidates_of(name, importlib_metadata.distribution(name)):
-                found[candidate.group, candidate.name, candidate.distribution] = candidate
+                by_key[candidate.group, candidate.name, candidate.distribution] = candidate
         except Exception as error:  # noqa: BLE001  # the others are still listed
             where = getattr(distribution, "_path", None) or distribution.locate_file("")
             notices.warn(
@@ -149,7 +149,7 @@ def candidates() -> tuple[Candidate, ...]:
                 f"are left out: {cause_of(error)}",
                 PluginWarning,
             )
-    return tuple(found[key] for key in sorted(found))
+    return tuple(by_key[key] for key in sorted(by_key))
 
 
 def _mentions_us(distribution: Any) -> bool:

@@ -22,8 +22,8 @@ def installed(part: str = "") -> list[str]:
     enabled = set(Selection.read().names(metadata.EXTENSIONS))
     return [
         name.removeprefix(part)
-        for name, place in EXTENSIONS.items()
-        if name.rpartition(".")[0] == part.rstrip(".") and _extension(place) in enabled
+        for name, path in EXTENSIONS.items()
+        if name.rpartition(".")[0] == part.rstrip(".") and _extension(path) in enabled
     ]
 
 
@@ -34,8 +34,8 @@ def find(name: str) -> Any:
         AttributeError: the extension is not installed, or may not be used; it says what to do.
 
     """
-    place = EXTENSIONS[name]
-    extension = _extension(place)
+    path = EXTENSIONS[name]
+    extension = _extension(path)
     selection = Selection.read()
     if not _has(selection.candidates, extension):
         distribution = f"tensorplug-{extension}"
@@ -48,13 +48,13 @@ def find(name: str) -> Any:
         selection.pick(metadata.EXTENSIONS, extension)
     except TensorplugError as error:  # disabled, of another version, or two of one name
         raise AttributeError(f"tensorplug.{name}: {error}", name=name) from error
-    module, _, member = place.partition(":")
-    found = import_module(module)
-    return getattr(found, member) if member else found
+    module, _, member = path.partition(":")
+    imported = import_module(module)
+    return getattr(imported, member) if member else imported
 
 
-def _extension(place: str) -> str:
-    return place.partition(":")[0].partition(".")[0].removeprefix("tensorplug_")
+def _extension(path: str) -> str:
+    return path.partition(":")[0].partition(".")[0].removeprefix("tensorplug_")
 
 
 def _has(candidates: Iterable[metadata.Candidate], extension: str) -> bool:

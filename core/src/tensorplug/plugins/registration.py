@@ -127,10 +127,10 @@ def register_kernel(
             )
         )
     engine = current_engine()
-    found = engine.registry.spec(spec)
-    _check_backend_name(backend, f"kernel {found.name!r}")
+    known_spec = engine.registry.spec(spec)
+    _check_backend_name(backend, f"kernel {known_spec.name!r}")
     entry = kernel_entry(
-        found, function, prepares=prepares, dtypes=dtypes, setup=setup, teardown=teardown
+        known_spec, function, prepares=prepares, dtypes=dtypes, setup=setup, teardown=teardown
     )
     return _add(engine, kernels=[(backend, entry)], override=override)
 
@@ -218,16 +218,16 @@ def register_gradient(
     if rule is _ABSENT:
         return Decorator(partial(register_gradient, spec, wrt, override=override))
     engine = current_engine()
-    found = engine.registry.spec(spec)
+    known_spec = engine.registry.spec(spec)
     if isinstance(wrt, str):
-        entries = [gradient_entry(found, wrt, rule)]
+        entries = [gradient_entry(known_spec, wrt, rule)]
     elif not isinstance(wrt, list | tuple) or rule is None:
         raise ArgumentError(
-            f"register_gradient: wrt must be the name of an input of {found.name}, or a list of "
-            f"names with a joint rule, got {quoted(wrt)}"
+            f"register_gradient: wrt must be the name of an input of {known_spec.name}, or a list "
+            f"of names with a joint rule, got {quoted(wrt)}"
         )
     else:
-        entries = joint_entries(found, wrt, rule)
+        entries = joint_entries(known_spec, wrt, rule)
     return _add(engine, rules=entries, override=override)
 
 

@@ -86,13 +86,13 @@ class Selection:
             PluginVersionError: it requires another core.
 
         """
-        found = self._named(group, name)
-        if not found:
+        candidates = self._named(group, name)
+        if not candidates:
             raise self._not_installed(name)
         enabled = self._enabled(group, name)
         if not enabled:
             raise BackendUnavailableError(
-                f"{found[0]} is installed, but {self._disabled_by(found[0])}"
+                f"{candidates[0]} is installed, but {self._disabled_by(candidates[0])}"
             )
         if len(enabled) > 1:
             raise PluginCollisionError(self._collision(enabled))
@@ -108,10 +108,10 @@ class Selection:
 
     @cached_property
     def _by_name(self) -> dict[tuple[str, str], list[Candidate]]:
-        found: dict[tuple[str, str], list[Candidate]] = {}
+        by_name: dict[tuple[str, str], list[Candidate]] = {}
         for candidate in self.candidates:
-            found.setdefault((candidate.group, candidate.name), []).append(candidate)
-        return found
+            by_name.setdefault((candidate.group, candidate.name), []).append(candidate)
+        return by_name
 
     def _named(self, group: str, name: str) -> list[Candidate]:
         return self._by_name.get((group, name), [])

@@ -92,9 +92,9 @@ class PluginSource:
         """
         with self._lock:
             plugin = self._load(self._pick(name))
-            found = self._loader.call(plugin, DEVICES)
-            check = partial(contributions.device_infos, plugin.candidate, *found)
-            return call_guarded(plugin.candidate, f"in {DEVICES}", check) if found else None
+            listed = self._loader.call(plugin, DEVICES)
+            check = partial(contributions.device_infos, plugin.candidate, *listed)
+            return call_guarded(plugin.candidate, f"in {DEVICES}", check) if listed else None
 
     def open(self, name: str, device: str | None) -> Opened:
         """Open a backend, and collect its kernels from its own plugin and from extensions.
@@ -260,18 +260,18 @@ class PluginSource:
         copy = contributions.copied_registry(self._registry)
         first = plugin.candidate not in self._with_rules  # else an interrupt came after its rules
         rules = contributions.collect_rules(self._loader, plugin) if first else None
-        found = self._checked_tables(copy, plugin, backend, rules)
+        tables = self._checked_tables(copy, plugin, backend, rules)
         if rules is not None:
             self._register_rules(plugin, rules)
             self._with_rules.add(plugin.candidate)
         for extension in self._extensions():
             try:
-                found += self._checked_tables(copy, extension, backend)
+                tables += self._checked_tables(copy, extension, backend)
             except TensorplugError as error:
                 self._outcomes[extension.candidate] = ("failed", str(error))
                 _warn(error)
-        self._kernel_tables[plugin.candidate] = found
-        return found
+        self._kernel_tables[plugin.candidate] = tables
+        return tables
 
     def _checked_tables(
         self, copy: Registry, plugin: Plugin, backend: Backend, rules: Rules | None = None
@@ -326,12 +326,12 @@ class PluginSource:
         """
         with self._lock:
             plugin = self._load(self._pick(name))
-            found: dict[str, str] = {}
+            versions: dict[str, str] = {}
             hook = "tensorplug_diagnostics"
             for result in self._loader.call(plugin, hook):
                 read = partial(_texts, result)
-                found.update(call_guarded(plugin.candidate, f"in {hook}", read))
-            return found
+                versions.update(call_guarded(plugin.candidate, f"in {hook}", read))
+            return versions
 
 
 def _texts(result: Any) -> dict[str, str]:

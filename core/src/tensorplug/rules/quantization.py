@@ -71,8 +71,8 @@ def fake_quantize(
     dtype: DType,
 ) -> Mapping[str, Tensor]:
     to_x, to_scale = _straight_through(dy, x, scale, zero_point, dtype)
-    found = {"x": to_x, "scale": to_scale}
-    return {name: found[name] for name in wanted}
+    gradients = {"x": to_x, "scale": to_scale}
+    return {name: gradients[name] for name in wanted}
 
 
 @rules.vjp(quantized_products.QUANTIZED_MAT_MUL, "a", "b", "a_scale", "b_scale")
@@ -89,16 +89,16 @@ def quantized_mat_mul(
     scales = [scale.dtype for scale in (a_scale, b_scale) if scale is not None]
     wide = dt.promote((dy.dtype, *scales)).compute
     cotangent = astype(dy, wide)
-    found: dict[str, Tensor] = {}
+    gradients: dict[str, Tensor] = {}
     if wanted & {"a", "a_scale"}:
         other = _meant(b, b_scale, b_zero_point, wide)
         to_a = matmul(cotangent, other, transpose_b=True)
-        found |= _of_factor("a", to_a, a, a_scale, a_zero_point)
+        gradients |= _of_factor("a", to_a, a, a_scale, a_zero_point)
     if wanted & {"b", "b_scale"}:
         other = _meant(a, a_scale, a_zero_point, wide)
         to_b = matmul(other, cotangent, transpose_a=True)
-        found |= _of_factor("b", to_b, b, b_scale, b_zero_point)
-    return {name: found[name] for name in wanted}
+        gradients |= _of_factor("b", to_b, b, b_scale, b_zero_point)
+    return {name: gradients[name] for name in wanted}
 
 
 def _meant(x: Tensor, scale: Tensor | None, zero_point: Tensor | None, dtype: DType) -> Tensor:

@@ -49,9 +49,9 @@ def _count_multiplicity(n: int, spectrum: Tensor) -> Tensor:
 
 def _fit(x: Tensor, input_type: TensorType) -> Tensor:
     """Return ``x`` cut or padded to the input's length, in its dtype."""
-    have, wanted = x.shape[-1], input_type.shape[-1]
-    if have < wanted:
-        x = pad(x, [(0, 0)] * (x.ndim - 1) + [(0, wanted - have)])
-    elif have > wanted:
+    have, length = x.shape[-1], input_type.shape[-1]
+    if have < length:
+        x = pad(x, [(0, 0)] * (x.ndim - 1) + [(0, length - have)])
+    elif have > length:
         x = slice_(x, [0] * x.ndim, input_type.shape)
     return x if x.dtype is input_type.dtype else astype(x, input_type.dtype)

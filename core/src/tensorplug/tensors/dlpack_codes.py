@@ -96,8 +96,12 @@ def read(capsule: Any) -> np.ndarray[Any, Any]:
     if type_ is None or dtype is None or type_.lanes != count_lanes(dtype):
         return np.from_dlpack(_Exported(capsule))
     type_.code, type_.bits, type_.lanes = _UNSIGNED, 8 * dtype.itemsize, 1
-    found = bits.bitcast(np.from_dlpack(_Exported(capsule)), dtype=dtype)
-    return found if dtype.bits >= 8 else found.reshape(*found.shape[:-2], prod(found.shape[-2:]))
+    elements = bits.bitcast(np.from_dlpack(_Exported(capsule)), dtype=dtype)
+    return (
+        elements
+        if dtype.bits >= 8
+        else elements.reshape(*elements.shape[:-2], prod(elements.shape[-2:]))
+    )
 
 
 def _type_of(capsule: Any) -> _Type | None:

@@ -147,8 +147,8 @@ class Header:
             at = entry.end
         if at != size:
             raise UnreadableError(f"its entries end at byte {at}, but it has {size} bytes")
-        found = {entry.name: entry for entry in sorted(entries, key=_name)}
-        return cls(found | _packed(metadata.get(PACKED, "{}"), found), metadata)
+        by_name = {entry.name: entry for entry in sorted(entries, key=_name)}
+        return cls(by_name | _packed(metadata.get(PACKED, "{}"), by_name), metadata)
 
 
 def write(
@@ -200,12 +200,12 @@ def _parsed(text: bytes) -> dict[str, Any]:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    by_name: dict[str, Any] = {}
     for name, value in pairs:
-        if name in found:
+        if name in by_name:
             raise ValueError(f"it has {quoted(name)} twice")
-        found[name] = value
-    return found
+        by_name[name] = value
+    return by_name
 
 
 def _entry(name: str, fields: Any, data: int) -> Entry:

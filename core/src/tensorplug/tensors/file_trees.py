@@ -54,10 +54,10 @@ class Record(NamedTuple):
         if text is None:
             return cls({}, {})
         try:
-            found = json.loads(text)
-            record = cls(found["containers"], found["numbers"], found["nested"])
+            parsed = json.loads(text)
+            record = cls(parsed["containers"], parsed["numbers"], parsed["nested"])
             valid = (
-                isinstance(found["nested"], bool)
+                isinstance(parsed["nested"], bool)
                 and all(kind in _KINDS for kind in record.containers.values())
                 and all(number.__class__ in _NUMBERS for number in record.numbers.values())
             )

@@ -105,8 +105,8 @@ def _checked_path(who: str, path: object) -> str:
     text = os.fsdecode(path)
     if "\0" in text:
         raise ArgumentError(f"{who}: path must not contain a null character, got {quoted(text)}")
-    place = Path(text)
-    if place.exists() and not (place.is_file() or place.is_dir()):
+    target = Path(text)
+    if target.exists() and not (target.is_file() or target.is_dir()):
         raise ArgumentError(f"{who}: {text} is not a regular file")
     return text
 
@@ -226,19 +226,19 @@ def load(
     try:
         with Path(text).open("rb", buffering=0) as file:
             header = Header.read(file)
-            found = list(header.entries)
+            stored = list(header.entries)
             record = file_trees.Record.of(header.metadata.get(file_trees.RECORD))
             if like is not None:
-                names = _names_of(text, like, found, names, nested=nested)
+                names = _names_of(text, like, stored, names, nested=nested)
             elif nested is None:
                 nested = record.nested and names is None
-            wanted = _wanted(text, found, names)
+            chosen = _wanted(text, stored, names)
             if nested:
-                file_trees.check_nesting(wanted)
-            for name in wanted:
+                file_trees.check_nesting(chosen)
+            for name in chosen:
                 _check_dtype(name, header.entries[name].code)
             loaded = {}
-            for name in wanted:
+            for name in chosen:
                 array = _read(text, header.entries[name], file)
                 loaded[name] = convert(
                     context, array, None, f"load: {quoted(name)}", device=device, copy=None
@@ -265,10 +265,10 @@ def _read(path: str, entry: file_format.Entry, file: FileIO) -> np.ndarray[Any, 
         return entry.read(file)
     except MemoryError as error:
         type_ = TensorType(DTYPES[entry.code], entry.shape)
-        told = "" if room is None else f", of which {room} bytes are available"
+        available = "" if room is None else f", of which {room} bytes are available"
         raise BackendMemoryError(
             f"load: {quoted(entry.name)} in {path} is {type_}, {size} bytes: the host does not "
-            f"have so much memory{told}"
+            f"have so much memory{available}"
         ) from error
 
 
@@ -278,41 +278,41 @@ def _available_bytes() -> int | None:
         text = Path("/proc/meminfo").read_text("ascii")
     except (OSError, ValueError):  # not Linux
         return None
-    found = dict(re.findall(r"^(MemAvailable|SwapFree): +([0-9]+) kB$", text, re.MULTILINE))
-    return sum(map(int, found.values())) * 1024 if "MemAvailable" in found else None
+    sizes = dict(re.findall(r"^(MemAvailable|SwapFree): +([0-9]+) kB$", text, re.MULTILINE))
+    return sum(map(int, sizes.values())) * 1024 if "MemAvailable" in sizes else None
 
 
 def _names_of(
-    path: object, like: Any, found: list[str], names: Iterable[str] | None, *, nested: bool | None
+    path: object, like: Any, stored: list[str], names: Iterable[str] | None, *, nested: bool | None
 ) -> list[str]:
     """Return the names of the leaves of ``like``, which must be those in the file."""
     if nested or names is not None:
         raise ArgumentError("load: with like, neither names nor nested can be passed")
-    wanted = file_trees.names_of(like)
-    extra = sorted(set(found) - set(wanted))
+    chosen = file_trees.names_of(like)
+    extra = sorted(set(stored) - set(chosen))
     if extra:
         raise ArgumentError(
             f"load: {path} has {quoted(extra[0])}"
             + (f" and {len(extra) - 1} more" if len(extra) > 1 else "")
             + ", which like does not have"
         )
-    return wanted
+    return chosen
 
 
-def _wanted(path: object, found: list[str], names: Iterable[str] | None) -> list[str]:
+def _wanted(path: object, stored: list[str], names: Iterable[str] | None) -> list[str]:
     if names is None:
-        return found
+        return stored
     if isinstance(names, str):
         raise ArgumentError(f"load: names must be a list such as [{names!r}], got {quoted(names)}")
-    wanted = list(names)
-    known = set(found)
-    for name in wanted:
+    chosen = list(names)
+    known = set(stored)
+    for name in chosen:
         if name not in known:
-            listed = ", ".join(map(quoted, found[:8])) + (", ..." if len(found) > 8 else "")
+            listed = ", ".join(map(quoted, stored[:8])) + (", ..." if len(stored) > 8 else "")
             raise ArgumentError(
                 f"load: {path} has no {quoted(name)}; it has {listed or 'nothing'}"
             )
-    return wanted
+    return chosen
 
 
 def _check_dtype(name: str, code: str) -> None:

@@ -56,8 +56,8 @@ def attach(draw: Callable[..., Any]) -> None:
             raise
 
     summary = (draw.__doc__ or "").partition("\n")[0]
-    place = f"``tensorplug.random.{draw.__name__}``"
-    method.__doc__ = f"{summary}\n\nIt is {place} with a new key: see there."
+    reference = f"``tensorplug.random.{draw.__name__}``"
+    method.__doc__ = f"{summary}\n\nIt is {reference} with a new key: see there."
     setattr(Generator, draw.__name__, method)
 
 

@@ -161,10 +161,10 @@ def _look_at(x: Any) -> tuple[tuple[Any, int], str]:
 
 
 def _import_array(
-    x: Any, place: tuple[Any, int], producer: str, *, copy: bool | None
+    x: Any, device: tuple[Any, int], producer: str, *, copy: bool | None
 ) -> np.ndarray[Any, Any]:
     """Return a view of the producer's memory."""
-    kind, number = place
+    kind, number = device
     try:
         capsule = _request_capsule(x, copy=copy) if kind in _READABLE else None
     except Exception as error:

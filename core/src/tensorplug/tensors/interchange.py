@@ -245,16 +245,16 @@ def to_numpy(
     """
     optional_flag(copy, "__array__: copy")
     try:
-        wanted = type_.dtype.numpy if dtype is None else np.dtype(dtype)
+        target = type_.dtype.numpy if dtype is None else np.dtype(dtype)
     except (TypeError, ValueError):
         raise DTypeError(f"__array__: NumPy has no dtype {quoted(dtype)}") from None
-    same = wanted == type_.dtype.numpy
+    same = target == type_.dtype.numpy
     if copy is False and not (same and device.capabilities.shares_memory):
-        into = f"{wanted}" if not same else f"an array, from backend {device.backend.name!r},"
+        into = f"{target}" if not same else f"an array, from backend {device.backend.name!r},"
         raise CopyNeededError(f"{type_} cannot become {into} without a copy")
     array = device.backend.to_host(buffer)
     # A plain array: the memory of an assigned tensor is lent by a subclass.
-    return _read_only(array) if copy is False else np.array(array, wanted)
+    return _read_only(array) if copy is False else np.array(array, target)
 
 
 def to_dlpack(
@@ -282,7 +282,7 @@ def to_dlpack(
     optional_flag(copy, "__dlpack__: copy")
     if max_version is not None:
         max_version = _read_pair(max_version, "__dlpack__: max_version")
-    wanted = None if dl_device is None else _read_pair(dl_device, "__dlpack__: dl_device")
+    target = None if dl_device is None else _read_pair(dl_device, "__dlpack__: dl_device")
     if type_.dtype not in dt.FIXED and type_.dtype not in dlpack_codes.CODES:
         raise InterchangeError(
             f"DLPack does not support {type_.dtype}; use numpy() or tolist() to read {type_}"
@@ -290,12 +290,12 @@ def to_dlpack(
     exchanges = device.capabilities.exchanges
     if dlpack_codes.count_lanes(type_.dtype) > 1:
         exchanges = None  # packed on the host
-    if exchanges is not None and wanted in (None, exchanges.dlpack_device()):
+    if exchanges is not None and target in (None, exchanges.dlpack_device()):
         return exchanges.to_dlpack(buffer, stream=stream, max_version=max_version, copy=copy)
-    if wanted not in (None, HOST):
+    if target not in (None, HOST):
         own = "" if exchanges is None else f"stay on {exchanges.dlpack_device()} or "
         raise InterchangeError(
-            f"{type_} can only {own}be exported to host memory, {HOST}, but device {wanted} "
+            f"{type_} can only {own}be exported to host memory, {HOST}, but device {target} "
             "was requested. Let the consumer copy it there"
         )
     if stream is not None:

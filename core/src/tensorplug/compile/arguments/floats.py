@@ -79,11 +79,11 @@ class Floats:
         if number._roots <= self.read.keys():
             return None
         key = (number.at, dtype)
-        found = self._inputs.get(key)
-        if found is None:
-            found = self._inputs[key] = FloatInput(number, dtype)
-            self.inputs.append(found)
-        return found
+        known = self._inputs.get(key)
+        if known is None:
+            known = self._inputs[key] = FloatInput(number, dtype)
+            self.inputs.append(known)
+        return known
 
     def check_unfinished(self) -> None:
         """Refuse the use of a float that outlives its trace.
@@ -188,16 +188,16 @@ def remember(
     entries = [(key, new)]
     if new.floats.read:
         entries.insert(0, (_with_values(key, new.floats, floats), new))
-    for place, value in entries:
-        known.pop(place, None)
+    for slot, value in entries:
+        known.pop(slot, None)
         while len(known) >= limit:
             del known[next(iter(known))]
-        known[place] = value
+        known[slot] = value
 
 
-def _with_values(key: Hashable, floats: Floats, given: Sequence[float]) -> Hashable:
+def _with_values(key: Hashable, floats: Floats, values: Sequence[float]) -> Hashable:
     """Return a key for the values of the read floats: NaN equals NaN, but 0.0 not -0.0."""
-    return (key, *[(at, repr(given[at])) for at in floats.read])
+    return (key, *[(at, repr(values[at])) for at in floats.read])
 
 
 def _value(operand: Any) -> Any:

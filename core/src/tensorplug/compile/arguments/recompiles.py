@@ -53,16 +53,16 @@ def describe(
 
     ``read``: the floats that the function read, by position; None if all are static.
     """
-    found: Signature = {"the active device": _Leaf(device.name, _DTYPE)}
+    signature: Signature = {"the active device": _Leaf(device.name, _DTYPE)}
     floats = 0
     for name, argument in _named(f, args, kwargs).items():
         for path, leaf in zip(tree.paths(argument), tree.flatten(argument)[0], strict=True):
             if leaf.__class__ is float and read is not None:
-                found[name + path] = _describe_float(leaf, read.get(floats))
+                signature[name + path] = _describe_float(leaf, read.get(floats))
                 floats += 1
             else:
-                found[name + path] = _describe(leaf)
-    return found
+                signature[name + path] = _describe(leaf)
+    return signature
 
 
 def _named(f: Callable[..., Any], args: Any, kwargs: Any) -> dict[str, Any]:

@@ -147,26 +147,26 @@ def _trace(
     nodes = stand_ins.made
     try:
         with use_context(trace.context()):
-            found = walk(
+            cotangents = walk(
                 [(nodes[node], dy) for (node, _), (_, dy) in zip(starts, entered, strict=True)],
                 [nodes[leaf] for leaf in leaves if leaf in nodes],
             )
-        reached = [at for at, leaf in enumerate(leaves) if nodes.get(leaf) in found]
-        wanted = [trace.operand(found[nodes[leaves[at]]]) for at in reached]
+        reached = [at for at, leaf in enumerate(leaves) if nodes.get(leaf) in cotangents]
+        results = [trace.operand(cotangents[nodes[leaves[at]]]) for at in reached]
     except Exception:  # noqa: BLE001  # the rule itself raises it again, on the data
         return _NEVER
     finally:
         recorded = trace.finish()
     if recorded.reads or recorded.held or recorded.floats.operations:
         return _NEVER
-    calls, wanted = eliminate_common_calls(recorded.calls, wanted)
+    calls, results = eliminate_common_calls(recorded.calls, results)
     inputs = [value for value, _ in entered] + stand_ins.values
-    program = Program(device, inputs, eliminate_dead_calls(calls, wanted), wanted)
+    program = Program(device, inputs, eliminate_dead_calls(calls, results), results)
     return _BackwardProgram(
         Usage(),
         Executable(engine, program, fuses=fuses),
         reached,
-        [value.placement.as_committed(committed) for value in wanted],
+        [value.placement.as_committed(committed) for value in results],
         Pattern.of(tape, starts, leaves),
     )
 

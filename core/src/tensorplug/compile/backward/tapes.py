@@ -73,16 +73,16 @@ def _find_nodes(starts: Starts, leaves: Sequence[Node]) -> list[Node]:
     """Return the starts and their ancestors up to the leaves, in an order of their structure."""
     oldest = min(leaf.order for leaf in leaves)
     targets = set(leaves)  # their parents belong to an outer tape
-    found: dict[Node, None] = {}
+    ancestors: dict[Node, None] = {}
     stack = [node for node, _ in starts]
     while stack:
         node = stack.pop()
-        if node in found:
+        if node in ancestors:
             continue
-        found[node] = None
+        ancestors[node] = None
         if node not in targets:
             stack += [x for x in node.parents if x is not None and x.order >= oldest]
-    return list(found)
+    return list(ancestors)
 
 
 def outline(starts: Starts, leaves: Sequence[Node]) -> Hashable:
@@ -112,8 +112,8 @@ class Pattern:
                 _token(node),
                 isinstance(node, CallNode) and node.recipe.plain,
                 [
-                    (place, number[one])
-                    for place, one in enumerate(node.parents)
+                    (position, number[one])
+                    for position, one in enumerate(node.parents)
                     if one is not None
                 ],
             )
@@ -156,11 +156,11 @@ class Pattern:
             elif node.__class__ is not OutputNode or node.index != token:
                 return None
             above = node.parents
-            for place, number in parents:
-                found = nodes[number]
-                if found is None:
-                    nodes[number] = above[place]
-                elif found is not above[place]:
+            for position, number in parents:
+                known = nodes[number]
+                if known is None:
+                    nodes[number] = above[position]
+                elif known is not above[position]:
                     return None
         # Two of the nodes may be one.
         return buffers if len(set(nodes)) == self._count else None
@@ -172,12 +172,12 @@ class Pattern:
             if dy._placement is not placement or (nodes[at] or node) is not node:
                 return None
             nodes[at] = node
-        for place, leaf in zip(self._ends, leaves, strict=True):
-            if place is None:
+        for number, leaf in zip(self._ends, leaves, strict=True):
+            if number is None:
                 if not isinstance(leaf, Leaf):
                     return None
-            elif (nodes[place] or leaf) is not leaf:
+            elif (nodes[number] or leaf) is not leaf:
                 return None
             else:
-                nodes[place] = leaf
+                nodes[number] = leaf
         return nodes

@@ -68,29 +68,29 @@ def associative_scan(
 
     def combine(a: Sequence[Tensor], b: Sequence[Tensor]) -> list[Tensor]:
         first = Given(given.build(list(a)), "associative_scan: a")
-        found = f(first.tree, given.build(list(b)))
-        return first.read(found, "associative_scan: the result of f")
+        scanned = f(first.tree, given.build(list(b)))
+        return first.read(scanned, "associative_scan: the result of f")
 
-    found = _scan(combine, tensors, axes)
+    scanned = _scan(combine, tensors, axes)
     if reverse:
-        found = [flip(x, axis=at) for x, at in zip(found, axes, strict=True)]
-    tree: T = given.build(found)
+        scanned = [flip(x, axis=at) for x, at in zip(scanned, axes, strict=True)]
+    tree: T = given.build(scanned)
     return tree
 
 
 def _read_axes(given: Given, axis: Any) -> list[int]:
     """Return the axis of each tensor, counted from the front."""
-    wanted = shapes.index(axis, "associative_scan: axis")
+    number = shapes.index(axis, "associative_scan: axis")
     axes = []
     length: int | None = None
-    for type_, place in zip(given.types, given.places, strict=True):
-        if not -type_.rank <= wanted < type_.rank:
-            raise ShapeError(f"associative_scan: xs{place} is {type_}, which has no axis {wanted}")
-        axes.append(wanted % type_.rank)
+    for type_, path in zip(given.types, given.places, strict=True):
+        if not -type_.rank <= number < type_.rank:
+            raise ShapeError(f"associative_scan: xs{path} is {type_}, which has no axis {number}")
+        axes.append(number % type_.rank)
         size = type_.shape[axes[-1]]
         if length not in (None, size):
             raise ShapeError(
-                f"associative_scan: xs{place} is {type_}, of {size} slices along axis {wanted}, "
+                f"associative_scan: xs{path} is {type_}, of {size} slices along axis {number}, "
                 f"but the tensors before have {length}"
             )
         length = size

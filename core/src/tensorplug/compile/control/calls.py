@@ -63,8 +63,8 @@ def trace_scan(trace: Trace, steps: Steps, init: Sequence[Tensor], xs: Sequence[
         "reverse": steps.reverse,
     }
     carries = [init[at] for at in sunk.kept]
-    found, nodes = _add(trace, ScanPlan, SCAN, attributes, [*carries, *sequences], [traced])
-    return sunk.finish(trace, init, found), nodes
+    outputs, nodes = _add(trace, ScanPlan, SCAN, attributes, [*carries, *sequences], [traced])
+    return sunk.finish(trace, init, outputs), nodes
 
 
 def trace_switch(

@@ -70,16 +70,16 @@ def scan(steps: Steps, init: Sequence[Tensor], xs: Sequence[Tensor]) -> list[Ten
     if recording is None:
         return _record_scan(steps, init, xs)[0]
 
-    def step(given: list[Tensor]) -> list[Tensor]:
-        return [*steps.f(given), *given[:count]]
+    def step(carried: list[Tensor]) -> list[Tensor]:
+        return [*steps.f(carried), *carried[:count]]
 
     saving = steps._replace(f=step)
-    found, nodes = _record_scan(saving, init, xs)
-    results = len(found) - count
-    node = _ScanNode([*init, *xs], nodes, found, recording)
+    tensors, nodes = _record_scan(saving, init, xs)
+    results = len(tensors) - count
+    node = _ScanNode([*init, *xs], nodes, tensors, recording)
     node.steps, node.xs = saving, list(xs)
-    node.before = [(tensor._buffer, tensor._placement) for tensor in found[results:]]
-    return node.attach(found)[:results]
+    node.before = [(tensor._buffer, tensor._placement) for tensor in tensors[results:]]
+    return node.attach(tensors)[:results]
 
 
 def _record_scan(steps: Steps, init: Sequence[Tensor], xs: Sequence[Tensor]) -> Found:
@@ -114,25 +114,25 @@ def switch(
     if differs(index):
         return _select(index, branches, operands)
     if isinstance(trace, Trace):
-        found, nodes = trace_switch(trace, index, branches, operands, who)
+        results, nodes = trace_switch(trace, index, branches, operands, who)
     else:
-        found, nodes = lift_switch(index, branches, operands, who, switch)
+        results, nodes = lift_switch(index, branches, operands, who, switch)
     if recording is None:
-        return found
-    node = _SwitchNode(operands, nodes, found, recording)
+        return results
+    node = _SwitchNode(operands, nodes, results, recording)
     node.index, node.branches, node.operands, node.who = index, branches, list(operands), who
-    return node.attach(found)
+    return node.attach(results)
 
 
 def _select(index: Tensor, branches: Sequence[Flat], operands: Sequence[Tensor]) -> list[Tensor]:
     """Call all branches, and take the results of another one for each example."""
     if len(branches) - 1 > index.dtype.max:
         index = casting.astype(index, dt.int32)
-    found = branches[0](list(operands))
+    selected = branches[0](list(operands))
     for at, branch in enumerate(branches[1:], 1):
         chosen = comparison.greater_equal(index, at)
-        found = keep_finished(chosen, branch(list(operands)), found)
-    return found
+        selected = keep_finished(chosen, branch(list(operands)), selected)
+    return selected
 
 
 def while_loop(
@@ -146,14 +146,14 @@ def while_loop(
     if not _in_program():
         return _while_eagerly(condition, body, init, most)
     if isinstance(trace, Trace):
-        found, nodes = trace_while(trace, condition, body, init, most, who)
+        results, nodes = trace_while(trace, condition, body, init, most, who)
     else:
-        found, nodes = lift_while(condition, body, init, most, who, while_loop)
+        results, nodes = lift_while(condition, body, init, most, who, while_loop)
     if recording is None:
-        return found
+        return results
     if most and (nodes or any(tensor._node is not None for tensor in init)):
         return _bounded(condition, body, init, most, who)  # the loop above becomes dead code
-    return UnboundedNode(init, nodes, found, recording).attach(found)
+    return UnboundedNode(init, nodes, results, recording).attach(results)
 
 
 def _while_eagerly(
@@ -224,9 +224,9 @@ def _bounded(
 ) -> list[Tensor]:
     """Run a loop that can be differentiated: ``most`` steps, which may leave all as it is."""
 
-    def step(given: list[Tensor]) -> list[Tensor]:
-        holds = casting.astype(condition(given)[0], "int32")
-        return switch(holds, [list, body], given, who)
+    def step(state: list[Tensor]) -> list[Tensor]:
+        holds = casting.astype(condition(state)[0], "int32")
+        return switch(holds, [list, body], state, who)
 
     return scan(Steps(step, most, reverse=False, who=who), init, [])
 
@@ -262,7 +262,7 @@ class _ScanNode(ControlNode):
         """Run through the steps in the opposite order; return the gradients of all parents."""
         count = len(self.before)
         carried = [at for at, type_ in enumerate(self.outputs[:count]) if type_.dtype in INEXACT]
-        given = [
+        incoming = [
             (at, dy)
             for at, dy in enumerate(dys[count:], count)
             if dy is not None and self.outputs[at].dtype in INEXACT
@@ -272,30 +272,30 @@ class _ScanNode(ControlNode):
 
         def step(now: list[Tensor]) -> list[Tensor]:
             dcarries, totals, rest = now[: len(carried)], now[len(carried) : ends], now[ends:]
-            arguments = rest[: len(rest) - len(given)]
+            arguments = rest[: len(rest) - len(incoming)]
             cotangents = [
                 *zip(carried, dcarries, strict=True),
-                *zip([at for at, _ in given], rest[len(arguments) :], strict=True),
+                *zip([at for at, _ in incoming], rest[len(arguments) :], strict=True),
             ]
-            found = self.pull(self.steps.f, arguments, cotangents)
-            more = found[len(found) - sums :]
+            results = self.pull(self.steps.f, arguments, cotangents)
+            more = results[len(results) - sums :]
             return [
-                *found[: len(carried)],
+                *results[: len(carried)],
                 *[arithmetic.add(total, one) for total, one in zip(totals, more, strict=True)],
-                *found[len(carried) : len(found) - sums],
+                *results[len(carried) : len(results) - sums],
             ]
 
         begin = [zeros_of(self.outputs[at]) if dys[at] is None else dys[at] for at in carried]
         begin += [zeros_of(type_) for type_ in self.nodes.values()]
         backward = self.steps._replace(f=step, reverse=not self.steps.reverse)
-        sequences = [*self._saved(), *self.xs, *[dy for _, dy in given]]
-        found = scan(backward, begin, sequences)  # type: ignore[arg-type]  # there is no None
-        of_xs = iter(found[ends:])
-        of_carries = dict(zip(carried, found, strict=False))
+        sequences = [*self._saved(), *self.xs, *[dy for _, dy in incoming]]
+        results = scan(backward, begin, sequences)  # type: ignore[arg-type]  # there is no None
+        of_xs = iter(results[ends:])
+        of_carries = dict(zip(carried, results, strict=False))
         return [
             *[of_carries.get(at) for at in range(count)],
             *[next(of_xs) if x.dtype in INEXACT else None for x in self.xs],
-            *found[len(carried) : ends],
+            *results[len(carried) : ends],
         ]
 
 
@@ -311,23 +311,25 @@ class _SwitchNode(ControlNode):
 
     def gradients(self, dys: list[Tensor | None]) -> list[Tensor | None]:
         """Choose the gradients of a branch; return those of all parents."""
-        given = [(at, dy) for at, dy in enumerate(dys) if dy is not None]
+        incoming = [(at, dy) for at, dy in enumerate(dys) if dy is not None]
         count = len(self.operands)
 
         def back(branch: Flat) -> Flat:
             def pull(now: list[Tensor]) -> list[Tensor]:
-                cotangents = zip([at for at, _ in given], now[count:], strict=True)
+                cotangents = zip([at for at, _ in incoming], now[count:], strict=True)
                 return self.pull(branch, now[:count], list(cotangents))
 
             return pull
 
-        found = iter(
+        gradients_of_all = iter(
             switch(
                 self.index,
                 [back(branch) for branch in self.branches],
-                [*self.operands, *[dy for _, dy in given]],
+                [*self.operands, *[dy for _, dy in incoming]],
                 self.who,
             )
         )
-        of_operands = [next(found) if x.dtype in INEXACT else None for x in self.operands]
-        return [*of_operands, *found]
+        of_operands = [
+            next(gradients_of_all) if x.dtype in INEXACT else None for x in self.operands
+        ]
+        return [*of_operands, *gradients_of_all]

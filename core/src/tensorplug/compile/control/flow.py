@@ -117,8 +117,8 @@ def map(f: Callable[[X], Y], xs: X) -> Y:
 
     """
     _check_function(f, "map: f")
-    found: Y = _scan("map", lambda _, x: ((), f(x)), (), xs, None, reverse=False)[1]
-    return found
+    stacked: Y = _scan("map", lambda _, x: ((), f(x)), (), xs, None, reverse=False)[1]
+    return stacked
 
 
 def _scan(who: str, f: Any, init: Any, xs: Any, length: Any, reverse: Any) -> tuple[Any, Any]:
@@ -129,16 +129,16 @@ def _scan(who: str, f: Any, init: Any, xs: Any, length: Any, reverse: Any) -> tu
     results, count = Returned(f"{who}: the result of f"), len(carry.tensors)
 
     def step(now: list[Tensor]) -> list[Tensor]:
-        found = f(carry.build(now[:count]), slices.build(now[count:]))
-        if not isinstance(found, tuple) or len(found) != 2:
+        pair = f(carry.build(now[:count]), slices.build(now[count:]))
+        if not isinstance(pair, tuple) or len(pair) != 2:
             raise ArgumentError(
-                f"{who}: f must return a pair, of a carry and a result, got {_describe(found)}"
+                f"{who}: f must return a pair, of a carry and a result, got {_describe(pair)}"
             )
-        return [*carry.read(found[0], f"{who}: the carry"), *results.read(found[1])]
+        return [*carry.read(pair[0], f"{who}: the carry"), *results.read(pair[1])]
 
     if steps:
-        found = flat.scan(Steps(step, steps, reverse, who), carry.tensors, slices.tensors)
-        return carry.build(found[:count]), results.build(found[count:])
+        outputs = flat.scan(Steps(step, steps, reverse, who), carry.tensors, slices.tensors)
+        return carry.build(outputs[:count]), results.build(outputs[count:])
     types = flat.result_types(step, carry.tensors, slices.tensors, who)
     empty = [creation.zeros((0, *type_.shape), dtype=type_.dtype) for type_ in types[count:]]
     return carry.tree, results.build(empty)
@@ -200,10 +200,12 @@ def while_loop(
     value = Given(init, "while_loop: init")
 
     def holds(now: list[Tensor]) -> list[Tensor]:
-        found = as_tensor(cond(value.build(now)), what="while_loop: the result of cond")
-        if found.dtype is not dt.bool_ or found.shape:
-            raise ArgumentError(f"while_loop: cond must return a boolean scalar, got {found.type}")
-        return [found]
+        answer = as_tensor(cond(value.build(now)), what="while_loop: the result of cond")
+        if answer.dtype is not dt.bool_ or answer.shape:
+            raise ArgumentError(
+                f"while_loop: cond must return a boolean scalar, got {answer.type}"
+            )
+        return [answer]
 
     def step(now: list[Tensor]) -> list[Tensor]:
         return value.read(body(value.build(now)), "while_loop: the result of body")
@@ -255,8 +257,8 @@ def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], init: Any
     value = Given(init, "fori_loop: init")
 
     def step(now: list[Tensor]) -> list[Tensor]:
-        found = body(now[0], value.build(now[1:]))
-        return value.read(found, "fori_loop: the result of body")
+        result = body(now[0], value.build(now[1:]))
+        return value.read(result, "fori_loop: the result of body")
 
     return value.build(flat.count(begin, end, step, value.tensors, "fori_loop"))
 
@@ -297,8 +299,8 @@ def cond(
     if chosen.dtype is not dt.bool_:
         chosen = comparison.not_equal(chosen, 0)
     functions = {"false_fn": false_fn, "true_fn": true_fn}
-    found: Y = _switch("cond", casting.astype(chosen, dt.int32), functions, operands)
-    return found
+    result: Y = _switch("cond", casting.astype(chosen, dt.int32), functions, operands)
+    return result
 
 
 def switch(index: ArrayLike, branches: Sequence[Callable[[*Ts], Y]], *operands: *Ts) -> Y:
@@ -330,21 +332,21 @@ def switch(index: ArrayLike, branches: Sequence[Callable[[*Ts], Y]], *operands: 
     chosen = _read_scalar(index, "switch: index")
     if chosen.dtype not in dt.INTEGER:
         raise DTypeError(f"switch: index must be an integer, got {chosen.type}")
-    found: Y = _switch("switch", chosen, functions, operands)
-    return found
+    result: Y = _switch("switch", chosen, functions, operands)
+    return result
 
 
 def _switch(
     who: str, index: Tensor, functions: Mapping[str, Callable[..., Any]], operands: Sequence[Any]
 ) -> Any:
-    given = Given(tuple(operands), f"{who}: operands")
+    arguments = Given(tuple(operands), f"{who}: operands")
     results = Returned(f"{who}: the result")
 
     def branch(name: str, f: Callable[..., Any]) -> Callable[[list[Tensor]], list[Tensor]]:
-        return lambda now: results.read(f(*given.build(now)), name)
+        return lambda now: results.read(f(*arguments.build(now)), name)
 
     called = [branch(name, f) for name, f in functions.items()]
-    return results.build(flat.switch(index, called, given.tensors, who))
+    return results.build(flat.switch(index, called, arguments.tensors, who))
 
 
 def _check_function(f: object, what: str) -> None:
@@ -358,15 +360,15 @@ def _describe(value: object) -> str:
 
 
 def _read_scalar(value: Any, what: str) -> Tensor:
-    found = as_tensor(value, what=what)
-    if found.shape:
-        raise ShapeError(f"{what} must be a scalar, got {found.type}")
-    return found
+    scalar = as_tensor(value, what=what)
+    if scalar.shape:
+        raise ShapeError(f"{what} must be a scalar, got {scalar.type}")
+    return scalar
 
 
 def _read_bound(value: Any, name: str) -> int | Tensor:
     """Return a bound as a number if it is known."""
-    found = _read_scalar(value, f"fori_loop: {name}")
-    if found.dtype not in dt.INTEGER:
-        raise DTypeError(f"fori_loop: {name} must be an integer, got {found.type}")
-    return int(found) if flat.is_known(found) else casting.astype(found, dt.int32)
+    bound = _read_scalar(value, f"fori_loop: {name}")
+    if bound.dtype not in dt.INTEGER:
+        raise DTypeError(f"fori_loop: {name} must be an integer, got {bound.type}")
+    return int(bound) if flat.is_known(bound) else casting.astype(bound, dt.int32)

@@ -62,9 +62,9 @@ def hoist(
     part = Program(trace.real, program.inputs[carries:], chosen, needed)
     with use_context(trace.context()):
         same = [trace.tensor(value) for value in captured]
-        found = vmap(lambda *slices: part.by_ops([*slices, *same]))(*xs)
+        products = vmap(lambda *slices: part.by_ops([*slices, *same]))(*xs)
     inputs = [*program.inputs[:end], *needed, *program.inputs[end:]]
-    return SubProgram(inputs, rest, program.outputs), found
+    return SubProgram(inputs, rest, program.outputs), products
 
 
 def fits(values: Iterable[Value | Constant], sequences: Sequence[Tensor]) -> bool:

@@ -62,21 +62,24 @@ class _Inside:
 
     def __call__(self, physical: list[Tensor]) -> list[Tensor]:
         """Call the function; return the physical tensors that carry its results."""
-        interpreter, given = self.interpreter, []
+        interpreter, logical = self.interpreter, []
         start = 0
         for types, length in zip(self.groups, self.lengths, strict=True):
-            given += interpreter.lift(physical[start : start + length], types, self.call)
+            logical += interpreter.lift(physical[start : start + length], types, self.call)
             start += length
         outside = current_context().replace(autocast=self.autocast)
         with use_context(interpreter.context(outside, self.call)):
             if self.nodes is None:
-                self.nodes = self._find_nodes(given)
-            found = self.f(given)
-            interpreter.check_call(found, self.call)
-        self.types = [tensor.type for tensor in found]
-        return [*interpreter.lower(found[: self.first]), *interpreter.lower(found[self.first :])]
+                self.nodes = self._find_nodes(logical)
+            results = self.f(logical)
+            interpreter.check_call(results, self.call)
+        self.types = [tensor.type for tensor in results]
+        return [
+            *interpreter.lower(results[: self.first]),
+            *interpreter.lower(results[self.first :]),
+        ]
 
-    def _find_nodes(self, given: Sequence[Tensor]) -> dict[Node, TensorType]:
+    def _find_nodes(self, tensors_in: Sequence[Tensor]) -> dict[Node, TensorType]:
         """Return the nodes on which the results depend; what is computed here is not used."""
         since = mark()
         entered = [
@@ -85,14 +88,14 @@ class _Inside:
                 tensor._placement,
                 Leaf((None,)) if tensor.dtype in INEXACT else None,
             )
-            for tensor in given
+            for tensor in tensors_in
         ]
         with use_context(current_context().recorded_by(Recording(self.recording))):
             results = self.f(entered)
         ends = [(tensor._node, tensor) for tensor in results if tensor._node is not None]
         nodes = find_boundary([node for node, _ in ends], since)
-        found = backpropagate([(node, creation.zeros_like(y)) for node, y in ends], nodes)
-        return {node: found[node].type for node in nodes if node in found}
+        cotangents = backpropagate([(node, creation.zeros_like(y)) for node, y in ends], nodes)
+        return {node: cotangents[node].type for node in nodes if node in cotangents}
 
 
 def _enter(tensors: Sequence[Tensor]) -> list[Tensor]:
@@ -129,13 +132,13 @@ def lift_scan(
     columns = _enter(xs)
     with use_context(_outside()):
         inside = _Inside(context, steps.f, _groups(init, xs), count)
-        found = scan(steps._replace(f=inside), interpreter.lower(init), columns)
+        physical = scan(steps._replace(f=inside), interpreter.lower(init), columns)
         end = inside.lengths[0]
-        carries = interpreter.lift(found[:end], inside.types[:count], context.call)
+        carries = interpreter.lift(physical[:end], inside.types[:count], context.call)
         types = [
             TensorType(type_.dtype, (steps.length, *type_.shape)) for type_ in inside.types[count:]
         ]
-        results = interpreter.lift(_swap(interpreter, found[end:]), types, context.call)
+        results = interpreter.lift(_swap(interpreter, physical[end:]), types, context.call)
     return [*carries, *results], inside.nodes or {}
 
 
@@ -176,9 +179,9 @@ def lift_switch(
         inside = [_Inside(context, branch, [operands]) for branch in branches]
         if interpreter.holds(index):
             index = interpreter.lower([index])[0]
-        found = switch(index, inside, interpreter.lower(operands), who)
-        types = next(each.types for each in inside if each.types or not found)
-        results = interpreter.lift(found, types, context.call)
+        physical = switch(index, inside, interpreter.lower(operands), who)
+        types = next(each.types for each in inside if each.types or not physical)
+        results = interpreter.lift(physical, types, context.call)
     nodes = {node: type_ for each in inside for node, type_ in (each.nodes or {}).items()}
     return results, nodes
 
@@ -205,11 +208,11 @@ def lift_while(
         inside = _Inside(context, step, [init])
 
         def holds(now: list[Tensor]) -> list[Tensor]:
-            found = asked(now)[0]
-            return [reduction.any(found, axis=0) if found.ndim else found]
+            physical = asked(now)[0]
+            return [reduction.any(physical, axis=0) if physical.ndim else physical]
 
-        found = while_loop(holds, inside, interpreter.lower(init), most, who)
-        results = interpreter.lift(found, [tensor.type for tensor in init], context.call)
+        physical = while_loop(holds, inside, interpreter.lower(init), most, who)
+        results = interpreter.lift(physical, [tensor.type for tensor in init], context.call)
     return results, inside.nodes or {}
 
 
@@ -245,6 +248,6 @@ def holds_for_any(tensor: Tensor) -> bool:
         return bool(tensor)
     with use_context(_outside()):
         if trace.holds(tensor):
-            (found,) = trace.lower([tensor])
-            tensor = reduction.any(found, axis=0) if found.ndim else found
+            (flags,) = trace.lower([tensor])
+            tensor = reduction.any(flags, axis=0) if flags.ndim else flags
         return holds_for_any(tensor)

@@ -60,10 +60,10 @@ class ControlNode(FunctionNode):
 
     def vjp(self, cotangent: Any, path: Container[Node]) -> list[tuple[Node, Tensor]]:
         """Return the gradients of the parents on ``path``."""
-        found = zip(self.parents, self.gradients(cotangent), strict=True)
+        pairs = zip(self.parents, self.gradients(cotangent), strict=True)
         return [
             (parent, gradient)
-            for parent, gradient in found
+            for parent, gradient in pairs
             if parent is not None and gradient is not None and parent in path
         ]
 
@@ -72,28 +72,30 @@ class ControlNode(FunctionNode):
         """Return the gradients of all parents."""
 
     def pull(
-        self, f: Flat, given: Sequence[Tensor], dys: Sequence[tuple[int, Tensor]]
+        self, f: Flat, tensors: Sequence[Tensor], dys: Sequence[tuple[int, Tensor]]
     ) -> list[Tensor]:
-        """Return the gradients of the inexact tensors among ``given``, then those of ``nodes``.
+        """Return the gradients of the inexact tensors among ``tensors``, then those of ``nodes``.
 
         ``dys``: cotangents of the results of ``f`` by position.
         """
-        leaves = [Leaf((tensor._node,)) if tensor.dtype in INEXACT else None for tensor in given]
+        leaves = [Leaf((tensor._node,)) if tensor.dtype in INEXACT else None for tensor in tensors]
         entered = [
             Tensor._of(tensor._buffer, tensor._placement, leaf)
-            for tensor, leaf in zip(given, leaves, strict=True)
+            for tensor, leaf in zip(tensors, leaves, strict=True)
         ]
         context = current_context().replace(
             recording=Recording(self.recording), autocast=self.autocast
         )
         with use_context(context):
             results = f(entered)
-        wanted = [leaf for leaf in leaves if leaf is not None]
-        found = backpropagate([(results[at]._node, dy) for at, dy in dys], [*wanted, *self.nodes])
-        types = [*_inexact(given), *self.nodes.values()]
+        present = [leaf for leaf in leaves if leaf is not None]
+        cotangents = backpropagate(
+            [(results[at]._node, dy) for at, dy in dys], [*present, *self.nodes]
+        )
+        types = [*_inexact(tensors), *self.nodes.values()]
         return [
-            zeros_of(type_) if node not in found else found[node]
-            for node, type_ in zip([*wanted, *self.nodes], types, strict=True)
+            zeros_of(type_) if node not in cotangents else cotangents[node]
+            for node, type_ in zip([*present, *self.nodes], types, strict=True)
         ]
 
 

@@ -97,18 +97,18 @@ class ScanPlan(NestedPlan):
         steps = range(length - 1, -1, -1) if self.attributes["reverse"] else range(length)
 
         def run(operands: list[Buffer]) -> list[Buffer]:
-            step, found = begin(), operands[:count]
+            step, results = begin(), operands[:count]
             slices = [split(x) for split, x in zip(rows, operands[count:end], strict=True)]
             fixed = operands[end:]
             stacks: list[list[Buffer]] = [[None] * length for _ in columns]
             for at in steps:
-                given = [*found[:count], *[x[at] for x in slices], *fixed]
-                del found  # the last reference to carries that the step may overwrite
-                found = step(given)
-                for stack, buffer in zip(stacks, found[count:], strict=True):
+                arguments = [*results[:count], *[x[at] for x in slices], *fixed]
+                del results  # the last reference to carries that the step may overwrite
+                results = step(arguments)
+                for stack, buffer in zip(stacks, results[count:], strict=True):
                     stack[at] = buffer
             joined = [join(stack) for join, stack in zip(columns, stacks, strict=True)]
-            return [*found[:count], *joined]
+            return [*results[:count], *joined]
 
         return run
 

@@ -45,16 +45,16 @@ class Sunk(NamedTuple):
     stacked: list[Any]
 
     def finish(
-        self, trace: Trace, init: Sequence[Tensor], found: Sequence[Tensor]
+        self, trace: Trace, init: Sequence[Tensor], outputs: Sequence[Tensor]
     ) -> list[Tensor]:
-        """Return the results of the loop with all carries; ``found``: those with ``program``."""
-        end = len(found) - len(self.stacked)
-        known = {**self.sequences, **dict(zip(self.stacked, found[end:], strict=True))}
-        carries = dict(zip(self.kept, found, strict=False))
+        """Return the results of the loop with all carries; ``outputs``: those with ``program``."""
+        end = len(outputs) - len(self.stacked)
+        known = {**self.sequences, **dict(zip(self.stacked, outputs[end:], strict=True))}
+        carries = dict(zip(self.kept, outputs, strict=False))
         with use_context(trace.context()):
             for at, call in self.totals:
                 carries[at] = arithmetic.add(init[at], _sum(call, known))
-        return [*[carries[at] for at in range(len(init))], *found[len(self.kept) : end]]
+        return [*[carries[at] for at in range(len(init))], *outputs[len(self.kept) : end]]
 
 
 def sink(trace: Trace, program: SubProgram, carries: int, sequences: Sequence[Tensor]) -> Sunk:
@@ -69,23 +69,23 @@ def sink(trace: Trace, program: SubProgram, carries: int, sequences: Sequence[Te
 
     """
     slices = program.inputs[carries : carries + len(sequences)]
-    given: dict[Any, Tensor] = dict(zip(slices, sequences, strict=True))
+    by_slice: dict[Any, Tensor] = dict(zip(slices, sequences, strict=True))
     made = {output for call in program.calls for output in call.outputs}
-    found = _find(program, carries, made.union(given)) if trace.moves else []
-    products = [total for total in found if total.call.plan.spec is BATCH_MAT_MUL]
+    sums = _find(program, carries, made.union(by_slice)) if trace.moves else []
+    products = [total for total in sums if total.call.plan.spec is BATCH_MAT_MUL]
     operands = dict.fromkeys(each for total in products for each in total.call.operands())
-    stacked = [each for each in operands if each not in given]
+    stacked = [each for each in operands if each not in by_slice]
     if not fits(stacked, sequences):
         stacked, products = [], []
     # A sum alone is not worth the memory of what it adds.
-    known = {*given, *stacked}
-    totals = [each for each in found if products and known.issuperset(each.call.operands())]
+    known = {*by_slice, *stacked}
+    totals = [each for each in sums if products and known.issuperset(each.call.operands())]
     gone = {total.carry for total in totals}
     kept = [at for at in range(carries) if at not in gone]
     outputs = [*[program.outputs[at] for at in kept], *program.outputs[carries:], *stacked]
     inputs = [value for at, value in enumerate(program.inputs) if at not in gone]
     whole = SubProgram(inputs, program.calls, outputs)
-    return Sunk(whole.returning(range(len(outputs))), kept, totals, given, stacked)
+    return Sunk(whole.returning(range(len(outputs))), kept, totals, by_slice, stacked)
 
 
 def _find(program: SubProgram, carries: int, differing: set[Any]) -> list[_Total]:
@@ -99,7 +99,7 @@ def _find(program: SubProgram, carries: int, differing: set[Any]) -> list[_Total
         uses[operand] = uses.get(operand, 0) + 1
     for output in program.outputs:
         uses[output] = uses.get(output, 0) + 1
-    found = []
+    totals = []
     for at in range(carries):
         carry, output = program.inputs[at], program.outputs[at]
         addition = makers.get(output)
@@ -115,8 +115,8 @@ def _find(program: SubProgram, carries: int, differing: set[Any]) -> list[_Total
             and _is_summed(call)
             and differing.issuperset(call.operands())
         ):
-            found.append(_Total(at, call))
-    return found
+            totals.append(_Total(at, call))
+    return totals
 
 
 def _is_summed(call: Call) -> bool:

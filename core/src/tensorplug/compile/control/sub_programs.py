@@ -35,8 +35,8 @@ class SubProgram:
         cls, inputs: Sequence[Value], calls: Sequence[Call], outputs: Sequence[Value | Constant]
     ) -> SubProgram:
         """Return the sub-program of recorded calls."""
-        common, wanted = eliminate_common_calls(calls, outputs)
-        return cls(inputs, eliminate_dead_calls(common, wanted), wanted)
+        common, results = eliminate_common_calls(calls, outputs)
+        return cls(inputs, eliminate_dead_calls(common, results), results)
 
     @property
     def types(self) -> list[TensorType]:
@@ -83,8 +83,8 @@ def make_part(
     executable = make(engine, program, small=True, donated=body.inputs[:donated])
 
     def run(buffers: list[Buffer]) -> list[Buffer]:
-        found: list[Buffer] = executable.run(buffers, consumed=buffers)
-        return found
+        results: list[Buffer] = executable.run(buffers, consumed=buffers)
+        return results
 
     def begin() -> Callable[[list[Buffer]], list[Buffer]]:
         observers = (*current_context().observers, *engine.observers)

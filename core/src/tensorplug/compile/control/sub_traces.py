@@ -73,8 +73,8 @@ def trace_function(
     entries = [trace.enter(type_) for type_ in types]
     try:
         with use_context(trace.context(autocast=current_context().autocast)):
-            found = f([tensor for _, tensor in entries])
-        outputs = [trace.operand(tensor) for tensor in found]
+            results = f([tensor for _, tensor in entries])
+        outputs = [trace.operand(tensor) for tensor in results]
         captured, nodes = trace.captured, trace.nodes
     finally:
         recorded = trace.finish()
@@ -116,12 +116,12 @@ class _SubTrace(Trace):
                 return super().operand(tensor)
             tensor = outside
         self._note(tensor)
-        found = self.outer.operand(tensor)
-        if isinstance(found, Constant):
-            return found
-        inner = self.captured.get(found)
+        operand_outside = self.outer.operand(tensor)
+        if isinstance(operand_outside, Constant):
+            return operand_outside
+        inner = self.captured.get(operand_outside)
         if inner is None:
-            inner = self.captured[found] = Value(found.placement)
+            inner = self.captured[operand_outside] = Value(operand_outside.placement)
         return inner
 
     def _note(self, tensor: Tensor) -> None:
@@ -144,12 +144,12 @@ class _SubTrace(Trace):
             return super().record(plan, *inputs)
         for tensor in tensors:
             self._note(tensor)
-        found = self.outer.record(plan, *inputs)
+        recorded = self.outer.record(plan, *inputs)
         # The tape restores an output with the placement of the plan that it saw: of this trace.
-        for output in found if plan.spec.multiple_outputs else [found]:
+        for output in recorded if plan.spec.multiple_outputs else [recorded]:
             if isinstance(output._buffer, Value):
                 self.hoisted[output._buffer] = output
-        return found
+        return recorded
 
     def constants(self, device: Device) -> Device:
         """Return the device of the outer trace, which keeps Python numbers as tensors."""

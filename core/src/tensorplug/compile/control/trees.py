@@ -37,8 +37,8 @@ class Given:
         self.places: list[str] = paths(tree)
         self.tensors: list[Tensor] = [
             # Aliases, which the function may dispose of, or assign to.
-            alias(as_tensor(value, what=what + place))
-            for value, place in zip(values, self.places, strict=True)
+            alias(as_tensor(value, what=what + path))
+            for value, path in zip(values, self.places, strict=True)
         ]
         self.types: list[TensorType] = [tensor.type for tensor in self.tensors]
         self.tree: Any = self.build([*self.tensors])
@@ -54,19 +54,19 @@ class Given:
         def message(where: str, before: str, after: str) -> str:
             return f"{what}{where} is {after}, but {self.what}{where} is {before}"
 
-        found = []
+        leaves = []
         values = matched(self.tree, result, message)
-        for value, type_, place in zip(values, self.types, self.places, strict=True):
+        for value, type_, path in zip(values, self.types, self.places, strict=True):
             number = value.__class__ in _NUMBERS
             dtype = dt.of_scalar(value, type_.dtype) if number else None
-            tensor = as_tensor(value, dtype, what=what + place)
+            tensor = as_tensor(value, dtype, what=what + path)
             if tensor.type != type_:
                 raise ArgumentError(
-                    f"{what}{place} is {tensor.type}, but {self.what}{place} is {type_}; a loop "
+                    f"{what}{path} is {tensor.type}, but {self.what}{path} is {type_}; a loop "
                     "must keep dtypes and shapes: convert one of them"
                 )
-            found.append(tensor)
-        return found
+            leaves.append(tensor)
+        return leaves
 
 
 class Returned:
@@ -92,8 +92,8 @@ class Returned:
         """
         values, places = flatten(result)[0], paths(result)
         tensors = [
-            as_tensor(value, what=f"{self.who}{place}")
-            for value, place in zip(values, places, strict=True)
+            as_tensor(value, what=f"{self.who}{path}")
+            for value, path in zip(values, places, strict=True)
         ]
         types = [tensor.type for tensor in tensors]
         if self._types is None:
@@ -106,9 +106,9 @@ class Returned:
             return f"{self.who}{where} is {theirs}{after}, but {mine}{before}"
 
         ordered = matched(self._tree, flatten(result)[1]([*tensors]), message)
-        for tensor, type_, place in zip(ordered, self._types, paths(self._tree), strict=True):
+        for tensor, type_, path in zip(ordered, self._types, paths(self._tree), strict=True):
             if tensor.type != type_:
-                raise ArgumentError(message(place, str(type_), str(tensor.type)))
+                raise ArgumentError(message(path, str(type_), str(tensor.type)))
         return ordered
 
     def build(self, tensors: Sequence[Tensor]) -> Any:
@@ -125,20 +125,20 @@ def find_length(xs: Given, length: Any, who: str) -> int:
         ShapeError: a tensor has no axis, or the lengths differ.
 
     """
-    wanted = None if length is None else shapes.index(length, f"{who}: length")
-    if wanted is not None and wanted < 0:
-        raise ArgumentError(f"{who}: length must not be negative, got {wanted}")
-    found, first = wanted, "length"
-    for type_, place in zip(xs.types, xs.places, strict=True):
-        name = f"xs{place}"
+    declared = None if length is None else shapes.index(length, f"{who}: length")
+    if declared is not None and declared < 0:
+        raise ArgumentError(f"{who}: length must not be negative, got {declared}")
+    count, first = declared, "length"
+    for type_, path in zip(xs.types, xs.places, strict=True):
+        name = f"xs{path}"
         if not type_.shape:
             raise ShapeError(f"{who}: {name} is {type_}, which has no axis to go along")
-        if found is None:
-            found, first = type_.shape[0], name
-        elif type_.shape[0] != found:
+        if count is None:
+            count, first = type_.shape[0], name
+        elif type_.shape[0] != count:
             raise ShapeError(
-                f"{who}: {name} is {type_}, of {type_.shape[0]} slices, but {first} says {found}"
+                f"{who}: {name} is {type_}, of {type_.shape[0]} slices, but {first} says {count}"
             )
-    if found is None:
+    if count is None:
         raise ArgumentError(f"{who}: without a tensor in xs, length must say the number of steps")
-    return found
+    return count

@@ -305,13 +305,13 @@ class Alignment:
     def _pair(self, exact: Operand, padded: Operand) -> Operand:
         """Return the operand of the program for an operand of both traces."""
         if isinstance(exact, Constant) and isinstance(padded, Constant):
-            found = self._constants.get((exact, padded))
-            if found is None:
-                found = self._constants[exact, padded] = self._hold(exact, padded)
-            if isinstance(found, Value):
+            operand = self._constants.get((exact, padded))
+            if operand is None:
+                operand = self._constants[exact, padded] = self._hold(exact, padded)
+            if isinstance(operand, Value):
                 self._interventions += 1
                 self.log.append("varying")
-            return found
+            return operand
         if isinstance(exact, Value) and isinstance(padded, Value):
             mine = self._exact.get(exact)
             if mine is not None and mine is self._padded.get(padded):

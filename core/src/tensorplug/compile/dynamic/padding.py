@@ -93,10 +93,10 @@ def judge(
 
 def _is_elementwise(plan: Plan) -> bool:
     """Return whether all Jacobians are stated to be diagonal."""
-    found = [plan.state.tangent(plan.spec.name, name) for name in plan.spec.input_names]
+    tangents = [plan.state.tangent(plan.spec.name, name) for name in plan.spec.input_names]
     return bool(plan.spec.elementwise) or (
-        bool(found)
-        and all(owned is not None and owned.entry.kind == "elementwise" for owned in found)
+        bool(tangents)
+        and all(owned is not None and owned.entry.kind == "elementwise" for owned in tangents)
     )
 
 
@@ -132,14 +132,14 @@ def _is_leading(plan: Plan, axes: Collection[str], depth: int) -> bool:
 
     attributes = dict(plan.attributes)
     for name in axes:
-        given = attributes[name]
-        numbers = given if isinstance(given, tuple) else (given,)
+        axis_or_axes = attributes[name]
+        numbers = axis_or_axes if isinstance(axis_or_axes, tuple) else (axis_or_axes,)
         if any(axis < depth for axis in numbers):
             return False
         moved = tuple(axis - depth for axis in numbers)
-        attributes[name] = moved if isinstance(given, tuple) else moved[0]
+        attributes[name] = moved if isinstance(axis_or_axes, tuple) else moved[0]
     try:
-        _, found = plan.spec.resolve([inner(type_) for type_ in plan.inputs], attributes)
+        _, types = plan.spec.resolve([inner(type_) for type_ in plan.inputs], attributes)
     except ArgumentError:
         return False
-    return list(found) == [inner(output.type) for output in plan.outputs]
+    return list(types) == [inner(output.type) for output in plan.outputs]

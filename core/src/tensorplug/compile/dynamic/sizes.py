@@ -135,24 +135,24 @@ class Dynamic:
 
         """
         floats = request.floats
-        found = find(self._templates, key, floats.given)
-        if found is not None and found.traced.state is request.engine.registry.state:
-            return found
-        wanted = request._replace(
+        template = find(self._templates, key, floats.given)
+        if template is not None and template.traced.state is request.engine.registry.state:
+            return template
+        padded = request._replace(
             body=_with_shapes(request.body, sizes),
             floats=Floats(floats.given, static=floats.static),
             donated=(),
         )
         try:
-            found = _Template(trace_request(wanted, moves=False), wanted.floats, {}, {})
+            template = _Template(trace_request(padded, moves=False), padded.floats, {}, {})
         except DeviceMismatchError:
             raise
         except CompileError as error:
             raise RefusedError(str(error)) from None
         except Exception as error:  # whatever the function raises at another size
             raise RefusedError(f"at the padded sizes, the function raises {error!r}") from error
-        remember(self._templates, key, floats.given, found, LIMIT)
-        return found
+        remember(self._templates, key, floats.given, template, LIMIT)
+        return template
 
     def warn(self, reason: str) -> None:
         """Say once why each size gets a program of its own."""
@@ -170,8 +170,10 @@ class Dynamic:
         options: dict[int | str | None, _Option] = {}
         for each in self._options:
             options |= {each.position: each, each.name: each}
-        given: list[tuple[int | str, Any]] = [*enumerate(args), *kwargs.items()]
-        return [axes for key, argument in given for axes in _axes_of(argument, options.get(key))]
+        arguments: list[tuple[int | str, Any]] = [*enumerate(args), *kwargs.items()]
+        return [
+            axes for key, argument in arguments for axes in _axes_of(argument, options.get(key))
+        ]
 
 
 def _check_axes(axes: Any, where: str) -> None:
@@ -193,15 +195,15 @@ def _axes_of(argument: Any, option: _Option | None) -> list[tuple[int, ...]]:
         return [() for leaf in leaves if leaf.__class__ is Tensor]
     name = option.name if option.name is not None else f"argument {option.position}"
     try:
-        given = tree.broadcast(option.axes, argument, _are_axes)
+        spread = tree.broadcast(option.axes, argument, _are_axes)
     except ArgumentError as error:
         raise ArgumentError(f"compile: dynamic of {name}{error}") from None
-    found = []
-    for leaf, axes, path in zip(leaves, given, tree.paths(argument), strict=True):
+    axes_of_leaves = []
+    for leaf, axes, path in zip(leaves, spread, tree.paths(argument), strict=True):
         if leaf.__class__ is Tensor:
             listed = axes if isinstance(axes, list | tuple) else [] if axes is None else [axes]
-            found.append(tuple(_axis(axis, leaf, name + path) for axis in listed))
-    return found
+            axes_of_leaves.append(tuple(_axis(axis, leaf, name + path) for axis in listed))
+    return axes_of_leaves
 
 
 def _axis(axis: int, tensor: Tensor, where: str) -> int:
@@ -326,12 +328,12 @@ class Padded(Specialized):
         if self.numeric:
             values = self.floats.evaluate(floats)
             buffers += upload(self.device, self.floats, values)
-        found = run(self.executable, context, [*buffers, *self._aligned.data])
-        return self.leave(context, self._cut(found), values)
+        outputs = run(self.executable, context, [*buffers, *self._aligned.data])
+        return self.leave(context, self._cut(outputs), values)
 
-    def _cut(self, found: Sequence[Buffer]) -> list[Buffer]:
+    def _cut(self, outputs: Sequence[Buffer]) -> list[Buffer]:
         """Return the results at exact sizes."""
-        buffers = iter(found)
+        buffers = iter(outputs)
         cut = []
         with use_context(Context(self.engine, self.device, None)):
             for result, placement in zip(self._aligned.results, self.placements, strict=True):

@@ -74,8 +74,8 @@ class Arrangements:
 
     def form(self, operand: Operand) -> Form:
         """Return the form of an operand; its own, by the identity, if it has no other."""
-        found = self._forms.get(operand) if isinstance(operand, Value) else None
-        return found or Form(operand, tuple(range(len(shape_of(operand)))))
+        known = self._forms.get(operand) if isinstance(operand, Value) else None
+        return known or Form(operand, tuple(range(len(shape_of(operand)))))
 
     def is_turned(self, operand: Operand) -> bool:
         """Return whether an operand has a form in another order of axes."""
@@ -102,14 +102,14 @@ class Arrangements:
         needed = composed(own, inverse(perm))
         if is_identity(needed):
             return source
-        found = self._turned.get((source, needed))
-        if found is None:
+        known = self._turned.get((source, needed))
+        if known is None:
             if isinstance(source, Constant):
-                found = self._computed(movement.TRANSPOSE, source, {"perm": needed})
+                known = self._computed(movement.TRANSPOSE, source, {"perm": needed})
             else:
-                found = self._transpose(source, needed)
-            self._turned[source, needed] = found
-        return found
+                known = self._transpose(source, needed)
+            self._turned[source, needed] = known
+        return known
 
     def _transpose(self, source: Operand, perm: Permutation, output: Value | None = None) -> Value:
         self.cost += prod(shape_of(source))
@@ -122,15 +122,15 @@ class Arrangements:
         operand = self._unshaped.get(operand, operand)
         if shape == shape_of(operand):
             return operand
-        found = self._shaped.get((operand, shape))
-        if found is None:
+        known = self._shaped.get((operand, shape))
+        if known is None:
             if isinstance(operand, Constant):
-                found = self._computed(movement.RESHAPE, operand, {"shape": shape})
+                known = self._computed(movement.RESHAPE, operand, {"shape": shape})
             else:
-                (found,) = self.emit(movement.RESHAPE, [operand], {"shape": shape})
-            self._shaped[operand, shape] = found
-            self._unshaped[found] = operand
-        return found
+                (known,) = self.emit(movement.RESHAPE, [operand], {"shape": shape})
+            self._shaped[operand, shape] = known
+            self._unshaped[known] = operand
+        return known
 
     def fitted(self, operand: Operand, perm: Permutation) -> Operand:
         """Return an operand that broadcasts to a value as ``turned`` broadcasts to its source.
@@ -143,15 +143,15 @@ class Arrangements:
         if len(shape) == len(perm) and self.form(operand).perm == perm:
             return self.form(operand).source
         padded = (1,) * (len(perm) - len(shape)) + shape
-        wanted = tuple(padded[axis] for axis in inverse(perm))
+        target = tuple(padded[axis] for axis in inverse(perm))
         if sum(length != 1 for length in shape) == 1:
             made = self.plain(operand)
         else:
             if len(shape) < len(perm):
                 operand = self.reshaped(self.plain(operand), padded)
             made = self.turned(operand, perm)
-        begin = next(at for at, length in enumerate(wanted) if length != 1)
-        return made if shape == padded and begin == 0 else self.reshaped(made, wanted[begin:])
+        begin = next(at for at, length in enumerate(target) if length != 1)
+        return made if shape == padded and begin == 0 else self.reshaped(made, target[begin:])
 
     def price(self, operand: Operand, perm: Permutation) -> int:
         """Return how many elements ``fitted`` would move in each run."""

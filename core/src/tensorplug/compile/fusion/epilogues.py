@@ -70,21 +70,21 @@ class _Match(NamedTuple):
     weights: Operand | None = None  # of a PReLU
 
 
-def add_epilogues(engine: Engine, calls: Sequence[Call], wanted: Iterable[Operand]) -> list[Call]:
+def add_epilogues(engine: Engine, calls: Sequence[Call], results: Iterable[Operand]) -> list[Call]:
     """Return the calls with fused ones in the place of products and what ends them.
 
-    ``wanted``: the values that the program returns. A bias alone is left to the elementwise calls
+    ``results``: the values that the program returns. A bias alone is left to the elementwise calls
     that use the sum, whose group adds it without a pass of its own; not if elements are moved
     between product and bias, since groups begin after that.
     """
     calls = list(calls)
-    finder = _Finder(engine, calls, wanted)
+    finder = _Finder(engine, calls, results)
     gone: set[int] = set()
     for at, call in enumerate(calls):
         match = finder.match(call)
         if match is None:
             continue
-        moves = [calls[place] for place in match.moves]
+        moves = [calls[number] for number in match.moves]
         made = _fuse(engine, calls[match.place], call, match, moves)
         if made is None:
             continue
@@ -104,34 +104,34 @@ def add_epilogues(engine: Engine, calls: Sequence[Call], wanted: Iterable[Operan
 class _Finder:
     """Finds the calls that end a product."""
 
-    def __init__(self, engine: Engine, calls: Sequence[Call], wanted: Iterable[Operand]) -> None:
+    def __init__(self, engine: Engine, calls: Sequence[Call], results: Iterable[Operand]) -> None:
         self._calls = calls
         self._places = {output: at for at, call in enumerate(calls) for output in call.outputs}
         self._uses = Counter(operand for call in calls for operand in call.operands())
-        self._uses.update(wanted)
+        self._uses.update(results)
         self._steps = Steps(engine)
 
     def match(self, call: Call) -> _Match | None:
         """Return what ends with ``call``."""
-        found: _Match | None
+        match: _Match | None
         spec = call.plan.spec
         if not _is_own(call):
             return None
         if spec is arithmetic.ADD:
-            found = self._biased(call)
-            leaves = self._is_ended if found and found.moves else self._joins_a_group
-            return None if leaves(call.outputs[0]) else found
+            match = self._biased(call)
+            leaves = self._is_ended if match and match.moves else self._joins_a_group
+            return None if leaves(call.outputs[0]) else match
         if spec not in _ACTIVATIONS:
             return None
         x, *weights = call.operands()
-        found = self._product(x)
-        if found is None:
-            place = self._before(x)
-            if place is None or self._calls[place].plan.spec is not arithmetic.ADD:
+        match = self._product(x)
+        if match is None:
+            number = self._before(x)
+            if number is None or self._calls[number].plan.spec is not arithmetic.ADD:
                 return None
-            biased = self._biased(self._calls[place])
-            found = biased and biased._replace(added=place)
-        return found and found._replace(
+            biased = self._biased(self._calls[number])
+            match = biased and biased._replace(added=number)
+        return match and match._replace(
             activation=_ACTIVATIONS[spec],
             alpha=call.plan.attributes.get("alpha"),
             weights=weights[0] if weights else None,
@@ -151,28 +151,28 @@ class _Finder:
     def _biased(self, call: Call) -> _Match | None:
         """Return the product and the bias that ``call`` adds."""
         for product, bias in (call.operands(), reversed(call.operands())):
-            found = self._product(product)
-            if found is not None:
-                return found._replace(bias=bias)
+            product_match = self._product(product)
+            if product_match is not None:
+                return product_match._replace(bias=bias)
         return None
 
     def _product(self, x: Operand) -> _Match | None:
         """Return the product that makes ``x``, perhaps with its elements moved afterwards."""
         moves: list[int] = []
-        place = self._before(x)
-        while place is not None and self._calls[place].plan.spec in _MOVES:
-            moves.insert(0, place)
-            place = self._before(self._calls[place].operands()[0])
-        if place is None or self._calls[place].plan.spec not in (_MOVED if moves else _PRODUCTS):
+        number = self._before(x)
+        while number is not None and self._calls[number].plan.spec in _MOVES:
+            moves.insert(0, number)
+            number = self._before(self._calls[number].operands()[0])
+        if number is None or self._calls[number].plan.spec not in (_MOVED if moves else _PRODUCTS):
             return None
-        return _Match(place, tuple(moves))
+        return _Match(number, tuple(moves))
 
     def _before(self, x: Operand) -> int | None:
         """Return the place of the native call that makes ``x``, which is used once."""
-        place = self._places.get(x) if isinstance(x, Value) else None
-        if place is None or self._uses[x] != 1 or not _is_own(self._calls[place]):
+        number = self._places.get(x) if isinstance(x, Value) else None
+        if number is None or self._uses[x] != 1 or not _is_own(self._calls[number]):
             return None
-        return place
+        return number
 
 
 def _is_own(call: Call) -> bool:
@@ -227,8 +227,8 @@ def _carried(
         return None
     assert bias is not None  # it is constant
     made = _before_moves(Arrangements(engine, product.plan.device), bias, moves)
-    wanted = (*out.shape[:-2], 1, out.shape[-1])
-    if made is None or made.placement.type.dtype is not out.dtype or shape_of(made) != wanted:
+    target = (*out.shape[:-2], 1, out.shape[-1])
+    if made is None or made.placement.type.dtype is not out.dtype or shape_of(made) != target:
         return None
     return made
 
@@ -244,10 +244,10 @@ def _before_moves(new: Arrangements, end: Operand, moves: Sequence[Call]) -> Ope
             end = new.turned(end, move.plan.attributes["perm"])
             continue
         before, after = (shape_of(x) for x in (move.operands()[0], move.outputs[0]))
-        wanted = broadcast_before(shape_of(end), before, after)
-        if wanted is None:
+        target = broadcast_before(shape_of(end), before, after)
+        if target is None:
             return None
-        end = new.reshaped(end, wanted)
+        end = new.reshaped(end, target)
     return end
 
 

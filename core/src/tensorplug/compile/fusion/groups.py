@@ -93,8 +93,8 @@ def fuse(
     memory a group may overwrite after their last use.
     """
     steps = Steps(engine)
-    found = [_find_step(steps, call) for call in calls]
-    program = _Program(groups, calls, found, frozenset(wanted), small, frozenset(owned))
+    steps_of_calls = [_find_step(steps, call) for call in calls]
+    program = _Program(groups, calls, steps_of_calls, frozenset(wanted), small, frozenset(owned))
     fused = program.fuse(range(len(calls)))
     inside = {at for each in fused for at in each.members}
     alone = [at for at in range(len(calls)) if at not in inside]

@@ -202,9 +202,9 @@ def _by_axis(*names: str) -> Rule:
         source, perm = new.form(x)
         if is_identity(perm):
             return False
-        given = {name: call.plan.attributes[name] for name in names}
+        numbered = {name: call.plan.attributes[name] for name in names}
         back = inverse(perm)
-        changes = {name: tuple(value[axis] for axis in back) for name, value in given.items()}
+        changes = {name: tuple(value[axis] for axis in back) for name, value in numbered.items()}
         return _run(new, call, [source], perm, **changes)
 
     return rule
@@ -232,12 +232,12 @@ def _reduction(name: str) -> Rule:
 def _reshape(new: Arrangements, call: Call) -> bool:
     (x,) = call.operands()
     source, perm = new.form(x)
-    found = None if is_identity(perm) else moved(shape_of(source), perm, shape_of(call.outputs[0]))
-    if found is None:
+    way = None if is_identity(perm) else moved(shape_of(source), perm, shape_of(call.outputs[0]))
+    if way is None:
         return False
-    split = new.reshaped(source, found.split)
-    ordered = new.turned(split, inverse(found.order))
-    new.define(call.outputs[0], new.reshaped(ordered, found.merged), found.perm)
+    split = new.reshaped(source, way.split)
+    ordered = new.turned(split, inverse(way.order))
+    new.define(call.outputs[0], new.reshaped(ordered, way.merged), way.perm)
     return True
 
 

@@ -77,16 +77,16 @@ class Leaves:
     def of(self, source: Source, axes: Axes) -> Expression:
         """Return the parameter, or the constant, for a source that varies along ``axes``."""
         type_ = source.placement.type
-        found = self._found.get((source, axes))
-        if found is None:
+        known = self._found.get((source, axes))
+        if known is None:
             if isinstance(source, Constant) and type_.size == 1:
                 number = source.placement.device.backend.to_host(source.buffer)
-                found = constant(number.reshape(()).item(), type_.dtype)
+                known = constant(number.reshape(()).item(), type_.dtype)
             else:
-                found = self.new(type_.dtype)
+                known = self.new(type_.dtype)
                 self.sources[self._count - 1] = (source, axes)
-            self._found[source, axes] = found
-        return found
+            self._found[source, axes] = known
+        return known
 
     def new(self, dtype: DType) -> Expression:
         """Return a parameter of its own, for the result of a reduction."""
@@ -141,16 +141,16 @@ class Loops:
     def _adopt(self, trial: _Trial, call: Call, step: Step, count: int) -> bool:
         if not trial.add(call, step):
             return False
-        found: dict[Value, Element] = {}
+        adopted: dict[Value, Element] = {}
         for value in call.outputs:
             element = trial.output(value)
             if element is None:
                 return False
-            found[value] = element
+            adopted[value] = element
         if len(trial.inputs) > MOST_INPUTS:
             return False
         self.steps += count
-        self.elements.update(found)
+        self.elements.update(adopted)
         self.reductions, self.reduced, self.inputs = trial.reductions, trial.reduced, trial.inputs
         return True
 
@@ -186,16 +186,16 @@ class _Trial:
             for operand in call.inputs
         ]
         out = call.outputs[0].placement.type
-        found: Element | _Floating | None
+        element: Element | _Floating | None
         if isinstance(step, Reduce):
-            found = self._reduce(step, operands[0], out)
+            element = self._reduce(step, operands[0], out)
         elif isinstance(step, Reshape):
-            found = _reshape(operands[0], call.operands()[0].placement.type.shape, out.shape)
+            element = _reshape(operands[0], call.operands()[0].placement.type.shape, out.shape)
         else:
-            found = self._compute(call, step, operands, out)
-        if found is None:
+            element = self._compute(call, step, operands, out)
+        if element is None:
             return False
-        self.found[call.outputs[0]] = found
+        self.found[call.outputs[0]] = element
         return True
 
     def output(self, value: Value) -> Element | None:
@@ -203,16 +203,16 @@ class _Trial:
         return self._placed(self.found[value])
 
     def _operand(self, operand: Source) -> Element | _Floating:
-        found = self.found.get(operand)
-        if found is not None:
-            return found
+        element = self.found.get(operand)
+        if element is not None:
+            return element
         return _Floating(operand.placement.type.shape, partial(self._leaf, operand))
 
     def _leaf(self, source: Source, axes: Axes) -> Expression:
-        found = self.leaves.of(source, tuple(axis for axis in axes if axis >= 0))
-        if found.op == "parameter":
-            self.inputs.add(int(found.value))  # type: ignore[arg-type]  # its number
-        return found
+        leaf = self.leaves.of(source, tuple(axis for axis in axes if axis >= 0))
+        if leaf.op == "parameter":
+            self.inputs.add(int(leaf.value))  # type: ignore[arg-type]  # its number
+        return leaf
 
     def _placed(self, value: Element | _Floating) -> Element | None:
         """Return the element of a value that is computed, or has all elements of the loops."""
@@ -245,17 +245,19 @@ class _Trial:
 
     def _align(self, shape: Shape, operands: Sequence[Axes]) -> Axes | None:
         """Return the axes of a result that these operands broadcast to; None if they differ."""
-        found = list(_mask(range(len(shape)), shape)) if shape == self.shape else [-1] * len(shape)
+        axes_of_result = (
+            list(_mask(range(len(shape)), shape)) if shape == self.shape else [-1] * len(shape)
+        )
         for axes in operands:
             for at, axis in enumerate(axes, len(shape) - len(axes)):
                 if axis >= 0:
-                    if found[at] not in (-1, axis):
+                    if axes_of_result[at] not in (-1, axis):
                         return None
-                    found[at] = axis
-        if any(size != 1 and axis < 0 for size, axis in zip(shape, found, strict=True)):
+                    axes_of_result[at] = axis
+        if any(size != 1 and axis < 0 for size, axis in zip(shape, axes_of_result, strict=True)):
             return None
-        lying = [axis for axis in found if axis >= 0]
-        return tuple(found) if all(a < b for a, b in pairwise(lying)) else None
+        lying = [axis for axis in axes_of_result if axis >= 0]
+        return tuple(axes_of_result) if all(a < b for a, b in pairwise(lying)) else None
 
     def _reduce(
         self, step: Reduce, operand: Element | _Floating, out: TensorType

@@ -30,18 +30,18 @@ def moved(source: Shape, perm: Permutation, shape: Shape) -> Moved | None:
     only merged, or there are no elements.
     """
     axes = [axis for axis in perm if source[axis] != 1]  # of the source, in the value's order
-    wanted = [axis for axis, length in enumerate(shape) if length != 1]
-    found = _groups([source[axis] for axis in axes], [shape[axis] for axis in wanted])
-    if found is None:
+    kept = [axis for axis, length in enumerate(shape) if length != 1]
+    groups = _groups([source[axis] for axis in axes], [shape[axis] for axis in kept])
+    if groups is None:
         return None
     # Each new axis is a list of parts: (axis of the source, axis of the result).
     split: dict[int, list[int]] = {}
     merged: dict[int, list[int]] = {}
-    for before, after in found:
+    for before, after in groups:
         if len(before) == 1:
-            split[axes[before[0]]] = [wanted[at] for at in after]
+            split[axes[before[0]]] = [kept[at] for at in after]
         elif len(after) == 1:
-            merged[wanted[after[0]]] = [axes[at] for at in before]
+            merged[kept[after[0]]] = [axes[at] for at in before]
         else:
             return None
     ones = [axis for axis, length in enumerate(shape) if length == 1]
@@ -83,14 +83,14 @@ def broadcast_before(shape: Shape, before: Shape, after: Shape) -> Shape | None:
     Reshape. None: it varies along only some of the axes that become one, or that one becomes.
     """
     axes = [axis for axis, length in enumerate(before) if length != 1]
-    wanted = [axis for axis, length in enumerate(after) if length != 1]
-    found = _groups([before[axis] for axis in axes], [after[axis] for axis in wanted])
-    if found is None:
+    kept = [axis for axis, length in enumerate(after) if length != 1]
+    groups = _groups([before[axis] for axis in axes], [after[axis] for axis in kept])
+    if groups is None:
         return None
     result = [1] * len(before)
-    for left, right in found:
-        own = [shape[wanted[at]] for at in right]
-        if own == [after[wanted[at]] for at in right]:
+    for left, right in groups:
+        own = [shape[kept[at]] for at in right]
+        if own == [after[kept[at]] for at in right]:
             for at in left:
                 result[axes[at]] = before[axes[at]]
         elif any(length != 1 for length in own):
@@ -102,7 +102,7 @@ def _groups(before: list[int], after: list[int]) -> list[tuple[list[int], list[i
     """Return neighbouring axes of equal products, as few at a time as there can be."""
     if 0 in before or 0 in after:
         return None
-    found = []
+    groups = []
     i = j = 0
     while i < len(before):
         group: tuple[list[int], list[int]] = ([i], [j])
@@ -117,5 +117,5 @@ def _groups(before: list[int], after: list[int]) -> list[tuple[list[int], list[i
                 right *= after[j]
                 group[1].append(j)
                 j += 1
-        found.append(group)
-    return found
+        groups.append(group)
+    return groups

@@ -85,9 +85,9 @@ class OverwritingGroup:
         self._count = len(self._places)
         self._plain: Compute | None = None
 
-    def __call__(self, *given: Any) -> Sequence[Buffer]:
-        """Return the outputs; ``given``: the references to overwritten inputs, then the inputs."""
-        counts, buffers = given[: self._count], given[self._count :]
+    def __call__(self, *operands: Any) -> Sequence[Buffer]:
+        """Return the outputs. The operands: references to overwritten inputs, then all inputs."""
+        counts, buffers = operands[: self._count], operands[self._count :]
         owns = self._owns
         for count, at in zip(counts, self._places, strict=True):
             if count > _ONE or not owns(buffers[at]):

@@ -89,8 +89,8 @@ class Steps:
             tuple(tuple(x) if isinstance(x, list) else x for x in plan.inputs),
         )
         if key not in self._found:
-            found = _find_single(plan)
-            self._found[key] = self._find_composite(plan) if found is None else found
+            single = _find_single(plan)
+            self._found[key] = self._find_composite(plan) if single is None else single
         return self._found[key]
 
     def _find_composite(self, plan: Plan) -> Composite | None:
@@ -110,15 +110,15 @@ class Steps:
         traced = trace_decomposition(self._engine, plan, expand=expand)
         if traced is None:
             return None
-        found: list[tuple[Call, Step]] = []
+        members: list[tuple[Call, Step]] = []
         for call in eliminate_dead_calls(traced.calls, traced.outputs):
             step = _find_single(call.plan)
             if step is None or any(_is_large(operand) for operand in call.operands()):
                 return None
-            found.append((call, step))
+            members.append((call, step))
         if any(_is_large(output) for output in traced.outputs):
             return None
-        return Composite(traced.inputs, found, traced.outputs)
+        return Composite(traced.inputs, members, traced.outputs)
 
 
 def count_calls(step: Step | None) -> int:
@@ -142,9 +142,9 @@ def _find_single(plan: Plan) -> Step | None:
     """Return the step of a call of ``plan``, if it is not a composite."""
     if not plan.static_shapes or plan.spec.multiple_outputs or _is_left(plan):
         return None
-    found = _REDUCTIONS.get(plan.spec)
-    if found is not None:
-        op, axes = found
+    op_and_axes = _REDUCTIONS.get(plan.spec)
+    if op_and_axes is not None:
+        op, axes = op_and_axes
         return Reduce(op, plan.attributes[axes], plan.attributes["keep_dims"])
     if plan.spec is movement.RESHAPE:
         old, new = plan.inputs[0], plan.output.type
@@ -164,8 +164,8 @@ def _find_single(plan: Plan) -> Step | None:
 
 def _is_left(plan: Plan) -> bool:
     """Return whether the backend leaves a dtype of a call to the core, which widens it."""
-    found = plan.state.kernel(plan.spec.name, plan.device.backend_name)
-    return not is_asked(None if found is None else found.entry, plan)
+    owned = plan.state.kernel(plan.spec.name, plan.device.backend_name)
+    return not is_asked(None if owned is None else owned.entry, plan)
 
 
 def _same_but_ones(a: TensorType, b: TensorType) -> bool:

@@ -74,11 +74,11 @@ class Executable:
         inside: set[int] = set()
         if groups is not None and fuses:
             owned = _find_owned(program, donated)
-            found = fuse(engine, groups, program.calls, program.wanted, small=small, owned=owned)
-            program.fusion = found
-            if found.groups:
-                inside = {at for fused in found.groups for at in fused.members}
-                calls = _with_groups(program, calls, found.groups, inside)
+            fusion = fuse(engine, groups, program.calls, program.wanted, small=small, owned=owned)
+            program.fusion = fusion
+            if fusion.groups:
+                inside = {at for fused in fusion.groups for at in fused.members}
+                calls = _with_groups(program, calls, fusion.groups, inside)
         self._fused = calls is not flat.calls
         inputs = len(program.inputs)
         self._blank = [flat.constants.get(at) for at in range(inputs, flat.slots)]
@@ -105,9 +105,9 @@ class Executable:
     ) -> list[Buffer]:
         """Return the wanted buffers; empty ``consumed``, the caller's list of the given ones."""
         if self._unverified:
-            found = self._verify(buffers)
+            results = self._verify(buffers)
             if not self._fused:
-                return found
+                return results
         try:
             return self._line.run(buffers, consumed)
         except BaseException as error:
@@ -123,9 +123,9 @@ class Executable:
             KernelOutputError: an output does not have the type that the spec infers.
 
         """
-        found = self.run_observed((), buffers)
+        results = self.run_observed((), buffers)
         self._unverified = False
-        return found
+        return results
 
     def run_observed(
         self, observers: Sequence[Observer], buffers: Sequence[Buffer]
@@ -182,12 +182,12 @@ def _find_owned(program: Program, donated: Sequence[Value]) -> list[Value]:
 def _with_groups(
     program: Program,
     calls: Sequence[FlatCall],
-    found: Sequence[FusedCall],
+    groups: Sequence[FusedCall],
     inside: Collection[int],
 ) -> list[FlatCall]:
     """Return the calls, with groups in the places of their last members (all: ``inside``)."""
     slots = program.slots
-    last = {max(fused.members): fused for fused in found}
+    last = {max(fused.members): fused for fused in groups}
     result = []
     for at, call in enumerate(calls):
         fused = last.get(at)

@@ -57,15 +57,15 @@ def plan_memory(
 
     """
     sizes = [type_.nbytes for type_ in types]
-    given = sum(sizes[:inputs])
+    arguments = sum(sizes[:inputs])
     fixed = sum(sizes[at] for at in constants)
     written = {at for targets, *_ in steps for at in targets}
     results = sum(sizes[at] for at in written.intersection(outputs))
     temporaries = sum(sizes[at] for at in written) - results
-    live = peak = given + fixed
+    live = peak = arguments + fixed
     for targets, free, overwritten, inside in steps:
         live += sum(sizes[at] for at in targets) - sum(sizes[at] for at in overwritten)
         peak = max(peak, live + inside)
         live -= sum(sizes[at] for at in free if at in written and at not in overwritten)
-    total = given + fixed + results + temporaries
-    return ProgramMemory(peak, given, fixed, results, temporaries, max(total - peak, 0))
+    total = arguments + fixed + results + temporaries
+    return ProgramMemory(peak, arguments, fixed, results, temporaries, max(total - peak, 0))

@@ -87,9 +87,9 @@ class Program:
     def flat(self) -> FlatProgram:
         """Return the program with numbers for its values."""
         constants = {at: key.buffer for key, at in self.slots.items() if isinstance(key, Constant)}
-        wanted = frozenset(self.slots[value] for value in self.wanted)
+        results = frozenset(self.slots[value] for value in self.wanted)
         calls = [self._flat(call) for call in self.calls]
-        return FlatProgram(calls, len(self.slots), constants, wanted)
+        return FlatProgram(calls, len(self.slots), constants, results)
 
     def _flat(self, call: Call) -> FlatCall:
         plan, slots = call.plan, self.slots

@@ -218,17 +218,17 @@ def trace_request(request: Request, *, moves: bool = True) -> Traced:
         )
         assigned = list(trace.assigned.values())
         returned = [*result.tensors, *(tensor for _, tensor in assigned)]
-        wanted = [trace.operand(tensor) for tensor in returned]
+        results = [trace.operand(tensor) for tensor in returned]
     finally:
         recorded = trace.finish()
     inputs = [value for value, _ in entries] + [read.value for read in recorded.reads]
     inputs += recorded.numbers
-    given = {id(tensor) for tensor in donated}
-    free = [value for value, x in zip(inputs, arguments) if id(x) in given]  # noqa: B905  # reads follow
+    donated_ids = {id(tensor) for tensor in donated}
+    free = [value for value, x in zip(inputs, arguments) if id(x) in donated_ids]  # noqa: B905  # reads follow
     return Traced(
-        eliminate_dead_calls(recorded.calls, wanted),
+        eliminate_dead_calls(recorded.calls, results),
         inputs,
-        wanted,
+        results,
         free,
         result.without_tensors(),
         recorded.reads,

@@ -67,8 +67,8 @@ class NestedPlan(Plan):
 
     def needed(self) -> int:
         """Return the bytes that the programs take besides the operands of the call."""
-        found = [part.memory() for part in self.parts.values()]
-        return max([memory.peak - memory.arguments for memory in found], default=0)
+        memories = [part.memory() for part in self.parts.values()]
+        return max([memory.peak - memory.arguments for memory in memories], default=0)
 
     @abstractmethod
     def prune(self, call: Call, needed: Collection[Any]) -> Call:

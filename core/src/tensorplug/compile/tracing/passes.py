@@ -18,7 +18,7 @@ Wanted = Value | Constant
 
 
 def eliminate_common_calls(
-    calls: Sequence[Call], wanted: Sequence[Wanted]
+    calls: Sequence[Call], results: Sequence[Wanted]
 ) -> tuple[list[Call], list[Wanted]]:
     """Remove repeated calls with the same plan and inputs; return the calls and wanted values."""
     replacements: dict[Value, Value] = {}
@@ -35,7 +35,7 @@ def eliminate_common_calls(
             kept.append(Call(call.plan, inputs, call.outputs, call.site))
         else:
             replacements.update(zip(call.outputs, earlier.outputs, strict=True))
-    return kept, [_replace(value, replacements) for value in wanted]
+    return kept, [_replace(value, replacements) for value in results]
 
 
 def _replace(operand: Any, replacements: Mapping[Value, Value]) -> Any:
@@ -44,9 +44,9 @@ def _replace(operand: Any, replacements: Mapping[Value, Value]) -> Any:
     return replacements.get(operand, operand) if isinstance(operand, Value) else operand
 
 
-def eliminate_dead_calls(calls: Sequence[Call], wanted: Iterable[Wanted]) -> list[Call]:
-    """Remove the calls on which ``wanted`` does not depend, and such outputs of loops."""
-    needed: set[Wanted] = set(wanted)
+def eliminate_dead_calls(calls: Sequence[Call], results: Iterable[Wanted]) -> list[Call]:
+    """Remove the calls on which ``results`` does not depend, and such outputs of loops."""
+    needed: set[Wanted] = set(results)
     kept: list[Call] = []
     for call in reversed(calls):
         if not needed.isdisjoint(call.outputs):
@@ -59,10 +59,10 @@ def eliminate_dead_calls(calls: Sequence[Call], wanted: Iterable[Wanted]) -> lis
 
 
 def select_used(
-    before: Iterable[Value], calls: Sequence[Call], wanted: Iterable[Wanted]
+    before: Iterable[Value], calls: Sequence[Call], results: Iterable[Wanted]
 ) -> list[Value]:
     """Return the values of ``before`` that ``calls`` use or that are wanted."""
-    used: set[Wanted] = set(wanted)
+    used: set[Wanted] = set(results)
     for call in calls:
         used.update(call.operands())
     return [value for value in before if value in used]

@@ -136,7 +136,7 @@ class Trace:
         The trace forgets it and its device: these and the plans refer to one another, and would
         wait for the garbage collector, with the variables and captured tensors that they keep.
         """
-        found = Recorded(
+        recorded = Recorded(
             self.calls, self.reads, list(self.held.values()), self.floats, self._numbers
         )
         self.finished = self.floats.finished = True
@@ -145,7 +145,7 @@ class Trace:
         self.device.constants.clear()
         self.device.forget_plans()
         del self.device  # it refers to the trace
-        return found
+        return recorded
 
     # Reads and assignments ----------------------------------------------------------------
 
@@ -234,28 +234,28 @@ class Trace:
         """
         if type(value) is not TracedFloat or value.floats is not self.floats:
             return None
-        wanted = dtype or dt.of_scalar(0.0, peer)
-        if wanted not in dt.INEXACT and not (wanted in dt.INTEGER and value.is_held):
+        target = dtype or dt.of_scalar(0.0, peer)
+        if target not in dt.INEXACT and not (target in dt.INTEGER and value.is_held):
             return None
-        if self.real.home(wanted) is None:
+        if self.real.home(target) is None:
             return None
-        input_ = self.floats.input(value, wanted)
+        input_ = self.floats.input(value, target)
         if input_ is None:
             return None
-        found = self._numbers.get(input_)
-        if found is None:
-            found = self._numbers[input_] = self.enter(input_.type)[0]
-        return self.tensor(found)
+        traced = self._numbers.get(input_)
+        if traced is None:
+            traced = self._numbers[input_] = self.enter(input_.type)[0]
+        return self.tensor(traced)
 
     def get(self, cell: Held) -> Any:
         """Return the number in ``cell``, as the function left it; every run reads it again."""
         assigned = self.held.get(id(cell))
         if assigned is not None:
             return assigned[1]
-        found = self._sources.get(id(cell))
-        if found is None:
-            found = self._sources[id(cell)] = self.floats.source(lambda: cell.value)
-        return found
+        source = self._sources.get(id(cell))
+        if source is None:
+            source = self._sources[id(cell)] = self.floats.source(lambda: cell.value)
+        return source
 
     def set(self, cell: Held, value: Any) -> None:
         """Record a new number in ``cell``, which each run of the program puts there."""

@@ -239,8 +239,8 @@ def _select_turn(group: Expression, limb: int) -> list[Expression]:
     count = _DIGITS + 2**steps - 1
     number = int(2 ** (limb * (count - 1)) / (2 * pi()))
     digits = [
-        constant((number >> (limb * (count - 1 - place))) & ((1 << limb) - 1), group.dtype)
-        for place in range(count)
+        constant((number >> (limb * (count - 1 - position))) & ((1 << limb) - 1), group.dtype)
+        for position in range(count)
     ]
     for step in reversed(range(steps)):
         move = 1 << step
@@ -256,8 +256,8 @@ def _as_angle(columns: list[Expression], size: Expression, limb: int) -> Express
     base_bits = real(size).bits_of(base)
     # In quarters of a turn. The digits become the last bits of a power of 2.
     first, second, *others = (
-        (bitcast(digit | base_bits, size.dtype) - base) * (4.0 * 2.0 ** (-limb * (place + 1)))
-        for place, digit in enumerate(columns[:4])
+        (bitcast(digit | base_bits, size.dtype) - base) * (4.0 * 2.0 ** (-limb * (position + 1)))
+        for position, digit in enumerate(columns[:4])
     )
     first = first - 0.5
     sum_ = first + second

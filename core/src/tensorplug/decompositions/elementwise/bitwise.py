@@ -31,12 +31,12 @@ def bitwise_and(a: Tensor, b: Tensor) -> Tensor:
     table = asarray(_PAIRS, dtype=a.dtype)
     count = 2 * a.dtype.itemsize
     parts = []
-    for place in range(count):
+    for number in range(count):
         pair = astype(a % 16, dt.int32) * 16 + astype(b % 16, dt.int32)
         digit = gather(table, pair)
-        if place == count - 1 and a.dtype in dt.SIGNED:
+        if number == count - 1 and a.dtype in dt.SIGNED:
             digit = where(digit >= 8, digit - 16, digit)  # the first bit counts negative
-        parts.append(digit * 16**place)
+        parts.append(digit * 16**number)
         a, b = a // 16, b // 16
     return add_n(parts)
 

@@ -28,10 +28,10 @@ def crop_and_resize(
     method: str,
     extrapolation_value: float,
 ) -> Tensor:
-    found = places(image.shape, boxes, crop_size)
-    parts = samples_of(image.shape, box_ind, found, method)
+    points = places(image.shape, boxes, crop_size)
+    parts = samples_of(image.shape, box_ind, points, method)
     work = pixel_sampling.choose_dtype(image.dtype)
     values = astype(pixel_sampling.interpolate(image, parts, 0, work), image.dtype)
-    cropped = where(expand_dims(found.inside, axis=-1), values, extrapolation_value)
+    cropped = where(expand_dims(points.inside, axis=-1), values, extrapolation_value)
     real = check_existing(box_ind, image.shape[0])
     return where(reshape(real, (-1, 1, 1, 1)), cropped, 0)

@@ -52,12 +52,12 @@ def transform(
 ) -> Tensor:
     if not out.size:
         return zeros(out.shape, dtype=out.dtype)
-    found = project(transforms, (out.shape[1], out.shape[2]))
-    parts = samples_of(image.shape, found, interpolation, fill_mode)
+    points = project(transforms, (out.shape[1], out.shape[2]))
+    parts = samples_of(image.shape, points, interpolation, fill_mode)
     if interpolation == "nearest":
         values = pixel_sampling.pick(image, parts[0], fill_value)
     else:
         work = pixel_sampling.choose_dtype(image.dtype)
         summed = pixel_sampling.interpolate(image, parts, fill_value, work)
         values = astype(summed, image.dtype)
-    return where(expand_dims(found.finite, axis=-1), values, fill_value)
+    return where(expand_dims(points.finite, axis=-1), values, fill_value)

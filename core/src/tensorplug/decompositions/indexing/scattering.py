@@ -76,8 +76,8 @@ def _scan(
 ) -> tuple[Tensor, Tensor]:
     """Return the rows combined by place, and where each result comes from, counted from 1."""
     count = rows.shape[0]
-    found = segmented_scans.sort(places)
-    scanned = found.scan(gather(rows, found.order), fold, neutral)
-    numbers = where(found.last, arange(1, count + 1, dtype=dt.int32), 0)
-    number = scatter_nd(expand_dims(found.places, axis=1), numbers, (size,))
+    runs = segmented_scans.sort(places)
+    scanned = runs.scan(gather(rows, runs.order), fold, neutral)
+    numbers = where(runs.last, arange(1, count + 1, dtype=dt.int32), 0)
+    number = scatter_nd(expand_dims(runs.places, axis=1), numbers, (size,))
     return gather(scanned, maximum(number - 1, 0)), number

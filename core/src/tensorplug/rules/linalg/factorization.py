@@ -99,11 +99,11 @@ def matrix_solve(
 ) -> dict[str, Tensor]:
     a = ops.adjoint(matrix) if adjoint else matrix
     db = systems.solve(t(a), dy)
-    found = {"rhs": db} if "rhs" in wanted else {}
+    gradients = {"rhs": db} if "rhs" in wanted else {}
     if "matrix" in wanted:
         da = -matmul(db, t(out))
-        found["matrix"] = ops.adjoint(da) if adjoint else da
-    return found
+        gradients["matrix"] = ops.adjoint(da) if adjoint else da
+    return gradients
 
 
 @rules.vjp(systems.MATRIX_INVERSE, "input")
@@ -328,10 +328,10 @@ def _decompose(spec: KernelSpec) -> Callable[..., Sequence[Tensor]]:
     def rule(
         input: Tensor, *, attributes: dict[str, Any], size: int, out: tuple[TensorType, ...]
     ) -> Sequence[Tensor]:
-        found = dispatch_multiple(spec, input, **attributes)
+        factors = dispatch_multiple(spec, input, **attributes)
         return [
             creation.zeros((size, 0), dtype=type_.dtype) if type_.shape == (0,) else factor
-            for factor, type_ in zip(found, out, strict=True)
+            for factor, type_ in zip(factors, out, strict=True)
         ]
 
     return rule

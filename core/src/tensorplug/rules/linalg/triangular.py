@@ -39,13 +39,13 @@ def matrix_triangular_solve(
         lower=lower if adjoint else not lower,
         unit_diagonal=unit_diagonal,
     )
-    found = {"rhs": db} if "rhs" in wanted else {}
+    gradients = {"rhs": db} if "rhs" in wanted else {}
     if "matrix" in wanted:
         da = -matmul(db, t(out))
         read = adjoint_(da) if adjoint else da
         skipped = 1 if unit_diagonal else 0
-        found["matrix"] = tril(read, k=-skipped) if lower else triu(read, k=skipped)
-    return found
+        gradients["matrix"] = tril(read, k=-skipped) if lower else triu(read, k=skipped)
+    return gradients
 
 
 @rules.jvp(ops.MATRIX_TRIANGULAR_SOLVE, "matrix")

@@ -200,7 +200,7 @@ def attention_jvp(
     scale: float,
 ) -> list[Tensor | None]:
     p = probabilities(scores(q, k, bias, mask, causal=causal, scale=scale), log_sum_exp)
-    found = None if v_dot is None else matmul(p, wide(v_dot))
+    of_values = None if v_dot is None else matmul(p, wide(v_dot))
     of_scores = [
         times_transposed(wide(a) * scale, wide(b))
         for a, b in ((q_dot, k), (q, k_dot))
@@ -209,11 +209,11 @@ def attention_jvp(
     if bias_dot is not None:
         of_scores.append(wide(bias_dot))
     if not of_scores:
-        return [None if found is None else astype(found, y.dtype), None]
+        return [None if of_values is None else astype(of_values, y.dtype), None]
     weighted = p * reduce(add, of_scores)
     of_rows = sum_(weighted, axis=-1)
     along = matmul(weighted - p * column(of_rows), wide(v))
-    return [astype(along if found is None else along + found, y.dtype), of_rows]
+    return [astype(along if of_values is None else along + of_values, y.dtype), of_rows]
 
 
 @rules.batch(ops.ATTENTION)
@@ -250,7 +250,7 @@ def attention_grad_batch(
     size: int,
     out: tuple[TensorType, ...],
 ) -> Sequence[Tensor]:
-    given = {"dy": dy, "q": q, "k": k, "v": v, "log_sum_exp": log_sum_exp, "delta": delta}
-    *first, rows, last = [in_front(x, name in batched, size) for name, x in given.items()]
+    tensors = {"dy": dy, "q": q, "k": k, "v": v, "log_sum_exp": log_sum_exp, "delta": delta}
+    *first, rows, last = [in_front(x, name in batched, size) for name, x in tensors.items()]
     added = aligned(out[0].rank, batched, bias=bias, mask=mask)
     return dispatch_multiple(ops.ATTENTION_GRAD, *first, *added, rows, last, **attributes)

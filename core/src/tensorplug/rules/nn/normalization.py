@@ -29,20 +29,20 @@ def batch_norm(
     variance: Tensor,
     variance_epsilon: float,
 ) -> dict[str, Tensor]:
-    found = {"offset": dy} if "offset" in wanted else {}
+    gradients = {"offset": dy} if "offset" in wanted else {}
     if wanted == {"offset"}:
-        return found
+        return gradients
     inverse = 1.0 / sqrt(variance + variance_epsilon)  # of the deviation
     if wanted & {"x", "mean"}:
         along_x = dy * (inverse if scale is None else scale * inverse)
-        found |= {"x": along_x, "mean": -along_x}
+        gradients |= {"x": along_x, "mean": -along_x}
     if wanted & {"scale", "variance"}:
         normalized = dy * (x - mean) * inverse
-        found["scale"] = normalized
+        gradients["scale"] = normalized
     if "variance" in wanted:
         steepness = inverse * inverse * -0.5
-        found["variance"] = normalized * (steepness if scale is None else scale * steepness)
-    return {name: found[name] for name in wanted}
+        gradients["variance"] = normalized * (steepness if scale is None else scale * steepness)
+    return {name: gradients[name] for name in wanted}
 
 
 rules.formulas(
