@@ -49,6 +49,7 @@ def dispatch(spec: KernelSpec, /, *inputs: Any, **attributes: Any) -> Tensor:
     defaults.
     """
     context = innermost()
+    # By trying, since a look at each operand would cost every warm call.
     try:
         placements = [operand._placement for operand in inputs]
         options = freeze_attributes(attributes) if attributes else ()

@@ -127,6 +127,7 @@ class Context:
         self.recording: Any = recording
         self.scope: Any = scope
         self.watched: bool = recording is not None or scope is not None
+        # That of the tape itself where it is alone, since each call of a training step runs it.
         self.record: Callable[[Any, Sequence[Any], Sequence[Tensor]], None] = (
             recording.record
             if recording is not None and scope is None

@@ -169,6 +169,7 @@ class Device:
         known = self._placements.get(key)
         if known is None:
             free = self.placement(type_) if committed else None
+            # Again, under the lock: placements are compared by identity, so there is one of each.
             with self.lock:
                 known = self._placements.get(key)
                 if known is None:
@@ -239,6 +240,7 @@ class Device:
     def keep_compiled(self, key: Hashable, plan: Any) -> None:
         """Count a cached plan among those that run programs or groups; drop others if need be."""
         with self.lock:
+            # Programs hold compiled code and their constants; a plan holds next to nothing.
             if len(self.compiled) >= PROGRAM_LIMIT:
                 for old in _drop(self.compiled, PROGRAM_LIMIT // 4):
                     for cache in (self.plans, self.slow_plans, *self._autocast_plans()):
@@ -273,6 +275,7 @@ class Device:
 
     def retire(self, fate: str) -> None:
         """Mark the device closed, for the reason ``fate``, and drop its plans."""
+        # First, so that no other thread fills the caches again that are cleared below.
         self.closed, self.fate = True, fate
         for interpreter in list(self.interpreters.values()):
             interpreter.device.retire(fate)
@@ -299,6 +302,7 @@ def _drop(cache: dict[Hashable, Any], number: int) -> list[Hashable]:
         usage: Usage | None = getattr(cache[key], "usage", None)
         return 0 if usage is None else usage.last
 
+    # Several at once: to sort a full cache for each new plan would cost more than the plan.
     dropped = sorted(cache, key=last)[:number]
     for key in dropped:
         del cache[key]

@@ -205,6 +205,7 @@ class Devices:
             raise ArgumentError(
                 f"{name!r} is host memory, which can hold tensors but cannot run kernels"
             )
+        # Without the lock, which another thread may hold for seconds while it opens a device.
         device = self._devices.get(name)
         if device is not None:
             return device
@@ -247,6 +248,7 @@ class Devices:
                 for owner, table in opened.kernels:
                     pairs = [(backend_name, entry) for entry in table]
                     self.registry.add(owner, kernels=pairs, into=handles)
+            # After its kernels, which have to be set up for it.
             device = Device(name, backend_name, opened.backend, opened.owner, self.host)
             kernel_setup.update(device, self.registry.state)
             self._registered.setdefault(backend_name, handles)
@@ -290,6 +292,7 @@ class Devices:
             self._devices.pop(device.name, None)
             if self._active is device:
                 self._active = None
+                # Without plans, calls take the slow path, which opens a device or says why not.
                 for context in self._followers:
                     context.plans = {}
 
@@ -299,6 +302,7 @@ class Devices:
             device.retire(fate)
             self._forget_plans()  # other devices may fall back to this one
             device.constants.clear()
+            # A teardown that fails must not keep the memory of the device.
             try:
                 kernel_setup.clear(device)
             finally:
@@ -317,6 +321,7 @@ class Devices:
     def fallback_devices(self, home: Device) -> Iterator[Device]:
         """Yield devices of other backends, open ones first; open the others."""
         tried = {home.backend_name}
+        # To open a backend may take seconds, and may start threads and processes.
         for device in self.listed():
             if device.backend_name not in tried:
                 tried.add(device.backend_name)

@@ -83,6 +83,7 @@ def on_backend(
 
     def call(*tensors: Any) -> Any:
         counts = home.counters.fallbacks
+        # Once per kernel: a training loop would repeat it in every step.
         if engine.fallback == "warn" and spec.name not in counts:
             notices.warn(
                 f"kernel {spec.name!r} runs on backend {device.name!r}, because backend "
@@ -91,6 +92,7 @@ def on_backend(
                 FallbackWarning,
             )
         counts[spec.name] = counts.get(spec.name, 0) + 1
+        # The tape records one call of the kernel at home, where autocast has chosen its dtype.
         context = current_context().replace(device=device, recording=None, autocast=None)
         with use_context(context):
             inputs = [release(tensor) for tensor in tensors]  # committed ones would stay at home

@@ -242,6 +242,7 @@ class Plan:
         for name in _KEPT:
             setattr(other, name, getattr(self, name))
         other.attributes = {**self.attributes, **attributes}
+        # Published: its outputs have the types that were verified for this plan.
         other.recipes, other.published, other.varied = {}, True, 0
         other.source = other.usage = None
         other.variant = True
@@ -379,6 +380,7 @@ def extra_arguments(plan: Plan, names: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _bind(function: Callable[..., Any], extras: dict[str, Any]) -> Callable[..., Any]:
+    # Warm calls reach the kernel itself then, without a Python call in between.
     if not extras:
         return function
 

@@ -249,6 +249,8 @@ class Registry:
             self.discard(additions)
 
     def _copies(self) -> dict[str, Stacks[Any]]:
+        # A state is never changed: plans are compared with it by identity, and threads read it
+        # without the lock.
         state = self.state
         return {
             "kernels": dict(state.kernels),

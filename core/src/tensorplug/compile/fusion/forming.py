@@ -32,6 +32,7 @@ def form_group(loops: Loops, outputs: Sequence[Value], name: str) -> Formed:
     roots = [element.expression for element in elements]
     reductions = _needed(loops, roots)
     reduced = [loops.reductions[number] for number in reductions]
+    # In one list, since reductions and outputs share operations, and number inputs alike.
     roots = [reduction.expression for reduction in reduced] + roots
     inputs = [number for number in _parameters(roots) if number in loops.leaves.sources]
     sources = [loops.leaves.sources[number] for number in inputs]
@@ -92,6 +93,7 @@ def _parameters(roots: Sequence[Expression]) -> list[int]:
 def _needed(loops: Loops, roots: Sequence[Expression]) -> list[int]:
     """Return the numbers of the reductions on which the roots depend, in order."""
     needed = set(_parameters(roots))
+    # From the last one: a reduction depends on earlier ones only.
     for number in reversed(loops.reductions):
         if number in needed:
             needed.update(_parameters([loops.reductions[number].expression]))
@@ -104,6 +106,7 @@ def _collapse(loops: Loops, spanned: Sequence[Collection[int]]) -> list[tuple[in
     for axis, size in enumerate(loops.shape):
         if size == 1:
             continue
+        # Memory is contiguous: two axes that each operand has, or lacks, are one axis to it.
         if runs and all((axis in axes) == (runs[-1][0] in axes) for axes in spanned):
             runs[-1][1].append(axis)
         else:

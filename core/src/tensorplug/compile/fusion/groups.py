@@ -110,6 +110,7 @@ def _find_step(steps: Steps, call: Call) -> Step | None:
         names = {inner.plan.spec.name for inner, _ in step.calls}
         if any(_is_replaced(plan, name) for name in names):
             return None
+    # Strings and packed numbers have no arithmetic, and loops read the memory of one device.
     for operand in (*call.operands(), *call.outputs):
         placement = operand.placement
         if placement.device is not device or placement.type.dtype in _NEVER_FUSED:
@@ -271,6 +272,7 @@ class _Grouping:
 
     def _join(self, call: Call, step: Step, used: Sequence[_Members]) -> _Members | None:
         """Return the group of which a call has become a member; None if there is none."""
+        # The largest loops first: a pass over their elements is what a group saves.
         used = sorted(used, key=lambda members: prod(members.loops.shape), reverse=True)
         merged = self._merge(used)
         if merged is not None and merged.loops.add(call, step):

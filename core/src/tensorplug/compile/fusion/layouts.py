@@ -71,6 +71,7 @@ def choose_layouts(
             inputs = [_plain(new, operand) for operand in call.inputs]
             new.calls.append(Call(call.plan, inputs, call.outputs, call.site))
     results = [new.plain(value) for value in wanted]
+    # A Transpose that is put off may end up where it moves more elements, so all are counted.
     if new.cost >= sum(map(_cost, calls)):
         return unchanged
     return new.calls, results
@@ -153,6 +154,7 @@ def _elementwise(new: Arrangements, call: Call) -> bool:
     if not whole or len(operands) != len(call.inputs):
         return False
     perm = new.form(whole[0]).perm
+    # To turn the other operands must not cost more than the Transposes that it spares.
     if sum(new.price(x, perm) for x in operands) > len(whole) * prod(shape):
         return False
     return _run(new, call, [new.fitted(x, perm) for x in operands], perm)

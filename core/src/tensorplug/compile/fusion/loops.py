@@ -79,6 +79,8 @@ class Leaves:
         type_ = source.placement.type
         known = self._found.get((source, axes))
         if known is None:
+            # Numbers go into the expression, where compilers see them. They are read from the
+            # device here, once for all runs.
             if isinstance(source, Constant) and type_.size == 1:
                 number = source.placement.device.backend.to_host(source.buffer)
                 known = constant(number.reshape(()).item(), type_.dtype)
@@ -132,6 +134,7 @@ class Loops:
         count = count_calls(step)
         if self.steps + count > MOST_STEPS:
             return False
+        # On copies: what a call that does not fit has added must not stay.
         trial = _Trial(self)
         try:
             return self._adopt(trial, call, step, count)
