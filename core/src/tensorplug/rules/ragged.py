@@ -65,42 +65,26 @@ def range_deltas(dy_rt_dense_values: Tensor, rt_nested_splits: Tensor) -> Tensor
     return range_starts(dy_rt_dense_values * steps, rt_nested_splits)
 
 
-def _numbers(
+@rules.vjp(ops.RAGGED_TENSOR_TO_TENSOR, "values", "default_value")
+def dense(
+    wanted: frozenset[str],
     dy: Tensor,
     values_type: TensorType,
     row_partition_tensors: list[Tensor],
     row_partition_types: tuple[str, ...],
-) -> Tensor:
-    """Return the number of the value at each place of the result, or -1."""
-    outer = dy.shape[: dy.ndim - values_type.rank + 1]
-    return dispatch(
+) -> dict[str, Tensor]:
+    numbers = dispatch(  # of the value at each place of the result, or -1
         ops.RAGGED_TENSOR_TO_TENSOR,
-        asarray(outer, dtype=dt.int32),
+        asarray(dy.shape[: dy.ndim - values_type.rank + 1], dtype=dt.int32),
         arange(values_type.shape[0], dtype=dt.int32),
         full((), -1, dtype=dt.int32),
         row_partition_tensors,
         row_partition_types=row_partition_types,
     )
-
-
-@rules.vjp(ops.RAGGED_TENSOR_TO_TENSOR, "values")
-def dense_values(
-    dy: Tensor,
-    values_type: TensorType,
-    row_partition_tensors: list[Tensor],
-    row_partition_types: tuple[str, ...],
-) -> Tensor:
-    numbers = _numbers(dy, values_type, row_partition_tensors, row_partition_types)
-    return unsorted_segment_sum(dy, numbers, values_type.shape[0])
-
-
-@rules.vjp(ops.RAGGED_TENSOR_TO_TENSOR, "default_value")
-def dense_default(
-    dy: Tensor,
-    values_type: TensorType,
-    row_partition_tensors: list[Tensor],
-    row_partition_types: tuple[str, ...],
-) -> Tensor:
-    numbers = _numbers(dy, values_type, row_partition_tensors, row_partition_types)
-    column = reshape(numbers, (*numbers.shape, *(1,) * (values_type.rank - 1)))
-    return where(less(column, 0), dy, 0)  # summed by the tape
+    slopes = {}
+    if "values" in wanted:
+        slopes["values"] = unsorted_segment_sum(dy, numbers, values_type.shape[0])
+    if "default_value" in wanted:
+        column = reshape(numbers, (*numbers.shape, *(1,) * (values_type.rank - 1)))
+        slopes["default_value"] = where(less(column, 0), dy, 0)  # summed by the tape
+    return slopes

@@ -35,8 +35,9 @@ rules: RuleTable = RuleTable()
 rules.stop(ops.TENSOR_SCATTER_REDUCE, "indices", because="whole numbers")
 
 
-@rules.vjp(ops.TENSOR_SCATTER_REDUCE, "tensor")
-def scatter_reduce_wrt_tensor(
+@rules.vjp(ops.TENSOR_SCATTER_REDUCE, "tensor", "updates")
+def scatter_reduce(
+    wanted: frozenset[str],
     dy: Tensor,
     tensor: Tensor,
     indices: Tensor,
@@ -44,45 +45,35 @@ def scatter_reduce_wrt_tensor(
     out: Tensor,
     reduction: str,
     include_self: bool,  # noqa: FBT001
-) -> Tensor:
+) -> dict[str, Tensor]:
     rows = _list_rows(indices, updates.type, dy.shape)
-    if not include_self:
+    slopes = {}
+    if "tensor" in wanted and not include_self:
         kept = logical_not(_find_touched(rows, dy.shape))
-        return where(kept, dy, full((), 0, dtype=dy.dtype))
-    if reduction == "add":
-        return dy
-    if reduction == "multiply":
+        slopes["tensor"] = where(kept, dy, full((), 0, dtype=dy.dtype))
+    elif "tensor" in wanted and reduction == "add":
+        slopes["tensor"] = dy
+    elif "tensor" in wanted and reduction == "multiply":
         once = ones(dy.shape, dtype=updates.dtype)
-        return dy * ops.tensor_scatter_reduce(once, indices, updates, "multiply")
-    attains, _, count = _find_extremes(tensor, rows, updates, out, include_self=True)
-    return dy * attains / count
-
-
-@rules.vjp(ops.TENSOR_SCATTER_REDUCE, "updates")
-def scatter_reduce_wrt_updates(
-    dy: Tensor,
-    tensor: Tensor,
-    indices: Tensor,
-    updates: Tensor,
-    out: Tensor,
-    reduction: str,
-    include_self: bool,  # noqa: FBT001
-) -> Tensor:
-    rows = _list_rows(indices, updates.type, dy.shape)
+        slopes["tensor"] = dy * ops.tensor_scatter_reduce(once, indices, updates, "multiply")
+    elif "tensor" in wanted:
+        attains, _, count = _find_extremes(tensor, rows, updates, out, include_self=True)
+        slopes["tensor"] = dy * attains / count
+    if "updates" not in wanted:
+        return slopes
     if not updates.size:
-        return updates * 0
+        return {**slopes, "updates": updates * 0}
     if reduction == "add":
         result = gather_nd(dy, rows)
     elif reduction == "multiply":
         incoming = gather_nd(dy * tensor if include_self else dy, rows)
-        depth = rows.shape[1]
-        places = flatten_indices(rows, dy.shape[:depth])
+        places = flatten_indices(rows, dy.shape[: rows.shape[1]])
         others = segmented_scans.multiply_others(reshape(updates, (rows.shape[0], -1)), places)
         result = reshape(incoming, others.shape) * others
     else:
         _, attains, count = _find_extremes(tensor, rows, updates, out, include_self=include_self)
         result = gather_nd(dy / count, rows) * attains
-    return reshape(result, updates.shape)
+    return {**slopes, "updates": reshape(result, updates.shape)}
 
 
 def _list_rows(indices: Tensor, updates: TensorType, shape: Shape) -> Tensor:
@@ -120,7 +111,7 @@ def _equals(x: Tensor, extreme: Tensor) -> Tensor:
 
 
 @rules.jvp(ops.TENSOR_SCATTER_REDUCE, "tensor", "updates")
-def scatter_reduce(
+def scatter_reduce_jvp(
     tensor_dot: Tensor | None,
     updates_dot: Tensor | None,
     tensor: Tensor,

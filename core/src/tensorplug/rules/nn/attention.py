@@ -37,7 +37,7 @@ from tensorplug.ops.nn.attention_scores import (
 from tensorplug.ops.reduction import sum as sum_
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from tensorplug.dispatch.tensor import Tensor
 
@@ -131,21 +131,16 @@ class _Second:
         Those of q and k come through S, and through the factors k and q themselves.
         """
         (a, b, c), (q, k, v) = self.abc, self.qkv
-        match name:
-            case "dy":
-                return matmul(self.w, v) + matmul(self.p, c)
-            case "q":
-                return (matmul(self.e, k) + matmul(self.ds, b)) * self.scale
-            case "k":
-                return (transposed_times(self.e, q) + transposed_times(self.ds, a)) * self.scale
-            case "v":
-                return transposed_times(self.w, self.dy)
-            case "bias":
-                return self.e  # the tape sums it to the bias's shape
-            case "log_sum_exp":
-                return -sum_(self.e, axis=-1)
-            case _:
-                return -sum_(self.w, axis=-1)  # of delta
+        slopes: dict[str, Callable[[], Tensor]] = {
+            "dy": lambda: matmul(self.w, v) + matmul(self.p, c),
+            "q": lambda: (matmul(self.e, k) + matmul(self.ds, b)) * self.scale,
+            "k": lambda: (transposed_times(self.e, q) + transposed_times(self.ds, a)) * self.scale,
+            "v": lambda: transposed_times(self.w, self.dy),
+            "bias": lambda: self.e,  # the tape sums it to the bias's shape
+            "log_sum_exp": lambda: -sum_(self.e, axis=-1),
+            "delta": lambda: -sum_(self.w, axis=-1),
+        }
+        return slopes[name]()
 
 
 @rules.vjp(ops.ATTENTION_GRAD, "dy", "q", "k", "v", "bias", "log_sum_exp", "delta")

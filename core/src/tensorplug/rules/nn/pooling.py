@@ -21,37 +21,31 @@ from tensorplug.ops.nn.convolution.patches import (
 )
 
 if TYPE_CHECKING:
+    from tensorplug.contract.spec import KernelSpec
     from tensorplug.dispatch.tensor import Tensor
 
     Attributes = dict[str, Any]
 
 rules: RuleTable = RuleTable()
-rules.stop(ops.AVG_POOL_GRAD, "input", because="only its shape matters")
-rules.stop(ops.AVG_POOL_3D_GRAD, "input", because="only its shape matters")
-_CHOOSE = "they only choose places"
-rules.stop(ops.MAX_POOL_GRAD, "input", "output", because=_CHOOSE)
-rules.stop(ops.MAX_POOL_3D_GRAD, "input", "output", because=_CHOOSE)
-rules.formulas(
-    ops.AVG_POOL, x=lambda dy, x, attributes: dispatch(ops.AVG_POOL_GRAD, dy, x, **attributes)
-)
-rules.formulas(
-    ops.AVG_POOL_GRAD, dy=lambda ddy, attributes: dispatch(ops.AVG_POOL, ddy, **attributes)
-)
-rules.formulas(
-    ops.AVG_POOL_3D,
-    x=lambda dy, x, attributes: dispatch(ops.AVG_POOL_3D_GRAD, dy, x, **attributes),
-)
-rules.formulas(
-    ops.AVG_POOL_3D_GRAD, dy=lambda ddy, attributes: dispatch(ops.AVG_POOL_3D, ddy, **attributes)
-)
-rules.formulas(
-    ops.MAX_POOL,
-    x=lambda dy, x, out, attributes: dispatch(ops.MAX_POOL_GRAD, dy, x, out, **attributes),
-)
-rules.formulas(
-    ops.MAX_POOL_3D,
-    x=lambda dy, x, out, attributes: dispatch(ops.MAX_POOL_3D_GRAD, dy, x, out, **attributes),
-)
+
+
+def _register(
+    average: KernelSpec, average_grad: KernelSpec, largest: KernelSpec, largest_grad: KernelSpec
+) -> None:
+    """Register the rules of pooling of images, or of volumes."""
+    rules.stop(average_grad, "input", because="only its shape matters")
+    rules.stop(largest_grad, "input", "output", because="they only choose places")
+    rules.formulas(
+        average, x=lambda dy, x, attributes: dispatch(average_grad, dy, x, **attributes)
+    )
+    rules.formulas(average_grad, dy=lambda ddy, attributes: dispatch(average, ddy, **attributes))
+    rules.formulas(
+        largest, x=lambda dy, x, out, attributes: dispatch(largest_grad, dy, x, out, **attributes)
+    )
+
+
+_register(ops.AVG_POOL, ops.AVG_POOL_GRAD, ops.MAX_POOL, ops.MAX_POOL_GRAD)
+_register(ops.AVG_POOL_3D, ops.AVG_POOL_3D_GRAD, ops.MAX_POOL_3D, ops.MAX_POOL_3D_GRAD)
 
 
 @rules.vjp(argmax_pooling.MAX_POOL_WITH_ARGMAX, "x")
