@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -12,15 +10,12 @@ import numpy as np
 from tensorplug_conformance.case import Bounded
 from tensorplug_conformance.corpus import wide
 from tensorplug_conformance.floats import epsilon, kind_of
-from tensorplug_conformance.oracle.nn.windows import Axis, axis
+from tensorplug_conformance.oracle.nn.windows import all_axes, places, several
 from tensorplug_conformance.oracle.reduction import levels
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tensorplug_conformance.case import Array
-
-    Index = tuple[Array | slice, ...]
+    from tensorplug_conformance.oracle.nn.windows import Axis
 
 
 def max_pool(x: Array, *, data_format: str = "", **options: Any) -> Array:
@@ -37,7 +32,7 @@ def max_pool_grad(
     _, winner = _winners(x, options)
     out = np.zeros(x.shape, dtype=np.longdouble)
     size = out.copy()
-    for at, (there, here) in enumerate(_taps(_axes(x, options))):
+    for at, (_, there, here) in enumerate(places(_axes(x, options))):
         part = np.where(winner[there] == at, cotangent[there], 0)
         out[here] += part
         size[here] += np.abs(part)
@@ -50,12 +45,12 @@ def max_pool_with_argmax(
 ) -> tuple[Array, Array]:
     """The largest, and its index in the flattened input; -1 over padding only."""
     value, winner = _winners(x, options)
-    places = np.arange(x.size, dtype=np.int32).reshape(x.shape)
+    numbers = np.arange(x.size, dtype=np.int32).reshape(x.shape)
     if not include_batch_in_index:
-        places = places % max(prod(x.shape[1:]), 1)
+        numbers = numbers % max(prod(x.shape[1:]), 1)
     result = np.full(value.shape, -1, np.int32)
-    for at, (there, here) in enumerate(_taps(_axes(x, options))):
-        result[there] = np.where(winner[there] == at, places[here], result[there])
+    for at, (_, there, here) in enumerate(places(_axes(x, options))):
+        result[there] = np.where(winner[there] == at, numbers[here], result[there])
     return value, result
 
 
@@ -66,7 +61,7 @@ def avg_pool(x: Array, *, data_format: str = "", **options: Any) -> Bounded:
     total = np.zeros(_shape(values, axes), np.longdouble)
     size, count = total.copy(), total.copy()
     with np.errstate(all="ignore"):
-        for there, here in _taps(axes):
+        for _, there, here in places(axes):
             total[there] += values[here]
             size[there] += np.abs(values[here])
             count[there] += 1
@@ -82,13 +77,13 @@ def avg_pool_grad(dy: Array, input: Array, *, data_format: str = "", **options: 
     x = _last(input, data_format)
     axes = _axes(x, options)
     count = np.zeros(cotangent.shape, np.longdouble)
-    for there, _ in _taps(axes):
+    for _, there, _ in places(axes):
         count[there] += 1
     out = np.zeros(x.shape, np.longdouble)
     size = out.copy()
     with np.errstate(all="ignore"):
         share = cotangent / count
-        for there, here in _taps(axes):
+        for _, there, here in places(axes):
             out[here] += share[there]
             size[here] += np.abs(share[there])
     bound = size * (levels(_count(x, options)) + 2) * epsilon(dy)
@@ -109,7 +104,7 @@ def _winners(x: Array, options: dict[str, Any]) -> tuple[Array, Array]:
     lowest = -np.inf if kind_of(x.dtype) == "f" else np.iinfo(x.dtype).min
     value = np.full(_shape(x, axes), lowest, dtype=x.dtype)
     winner = np.full(value.shape, -1)
-    for at, (there, here) in enumerate(_taps(axes)):
+    for at, (_, there, here) in enumerate(places(axes)):
         tap, best = x[here], value[there]
         with np.errstate(invalid="ignore"):
             beats = (winner[there] < 0) | (~_nan(best) & ((tap > best) | _nan(tap)))
@@ -118,54 +113,20 @@ def _winners(x: Array, options: dict[str, Any]) -> tuple[Array, Array]:
     return value, winner
 
 
-def _taps(axes: list[Axis]) -> Iterator[tuple[Index, Index]]:
-    """Yield for each tap the positions at which it is not over padding, and the elements there."""
-    return iter(_listed_taps(tuple(axes)))
-
-
-# The slopes of a gradient ask for the same ones a hundred times.
-@lru_cache(maxsize=8)
-def _listed_taps(axes: tuple[Axis, ...]) -> list[tuple[Index, Index]]:
-    found: list[tuple[Index, Index]] = []
-    for tap in product(*(range(window.taps) for window in axes)):
-        seen = [
-            [(position, at) for position, other, at in window.inside() if other == own]
-            for window, own in zip(axes, tap, strict=True)
-        ]
-        if all(seen):
-            there, here = (
-                np.ix_(*[[pair[side] for pair in pairs] for pairs in seen]) for side in (0, 1)
-            )
-            found.append(((slice(None), *there), (slice(None), *here)))
-        else:  # nowhere
-            nothing = (slice(0),) * (len(axes) + 1)
-            found.append((nothing, nothing))
-    return found
-
-
-def _axes(x: Array, options: dict[str, Any]) -> list[Axis]:
+def _axes(x: Array, options: dict[str, Any]) -> tuple[Axis, ...]:
     """Return the axes of an array with channels last."""
-    count = x.ndim - 2
-
-    def sizes(name: str, default: int = 1) -> list[int]:
-        value = options.get(name, default)
-        return [value] * count if isinstance(value, int) else list(value)
-
-    pad = options["pad"]
-    pads = [
-        pad if isinstance(pad, str) else (pad, pad) if isinstance(pad, int) else pad[at + 1]
-        for at in range(count)
-    ]
-    rounding = options.get("dim_rounding_mode")
-    taps, strides = sizes("filter_size"), sizes("strides")
-    dilations = sizes("dilations")
-    return [
-        axis(x.shape[at + 1], taps[at], strides[at], dilations[at], pads[at], rounding)
-        for at in range(count)
-    ]
+    sizes = x.shape[1:-1]
+    return all_axes(
+        sizes,
+        several(options["filter_size"], len(sizes)),
+        strides=options.get("strides", 1),
+        pad=options["pad"],
+        dilations=options.get("dilations", 1),
+        dim_rounding_mode=options.get("dim_rounding_mode"),
+    )
 
 
-def _shape(x: Array, axes: list[Axis]) -> tuple[int, ...]:
+def _shape(x: Array, axes: tuple[Axis, ...]) -> tuple[int, ...]:
     return (x.shape[0], *(window.out for window in axes), x.shape[-1])
 
 

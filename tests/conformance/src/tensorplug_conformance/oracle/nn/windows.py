@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug_conformance.case import Array
-
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
-Index = tuple[Array, Array]  # output and input positions, ready to index with
-Tap = tuple[int, int, int]  # output position, tap, input position
+Index = tuple[
+    Any, ...
+]  # of all of the first axis (the batch), and of those after the spatial ones
+Tap = tuple[tuple[int, ...], Index, Index]  # which, positions of the output, elements under it
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +30,13 @@ class Axis:
     before: int
     out: int
 
-    def inside(self) -> Iterator[Tap]:
-        """Yield every (output position, tap, input position) that is not padding."""
-        for position in range(self.out):
-            for tap in range(self.taps):
-                at = position * self.stride + tap * self.dilation - self.before
-                if 0 <= at < self.size:
-                    yield position, tap, at
+    def inside(self, tap: int) -> list[tuple[int, int]]:
+        """Return the positions at which a tap is not over padding, and the elements there."""
+        pairs = (
+            (position, position * self.stride + tap * self.dilation - self.before)
+            for position in range(self.out)
+        )
+        return [(position, at) for position, at in pairs if 0 <= at < self.size]
 
 
 def axis(size: int, taps: int, stride: int, dilation: int, pad: Any, rounding: str | None) -> Axis:
@@ -59,12 +60,6 @@ def _rounded(value: float, how: str | None) -> int:
 def several(value: int | Sequence[int], count: int) -> tuple[int, ...]:
     """Return one number per axis, from an int or from as many ints."""
     return (value,) * count if isinstance(value, int) else tuple(value)
-
-
-def pair(value: int | Sequence[int]) -> tuple[int, int]:
-    """Return (height, width), from an int or from two."""
-    height, width = several(value, 2)
-    return height, width
 
 
 def all_axes(
@@ -91,51 +86,15 @@ def all_axes(
     return tuple(items)
 
 
-def places(axes: Sequence[Axis]) -> Iterator[tuple[tuple[int, ...], Any, Any]]:
-    """Yield each tap with indices of the positions and of the elements where it is inside.
-
-    The indices select all of the first axis (the batch) and of those after the spatial ones.
-    """
+@lru_cache(maxsize=8)  # the slopes of a gradient ask for the same ones a hundred times
+def places(axes: tuple[Axis, ...]) -> list[Tap]:
+    """Return each tap with indices of the positions and of the elements where it is inside."""
+    items = []
     for tap in product(*(range(window.taps) for window in axes)):
-        pairs = [
-            [(p, at) for p, number, at in window.inside() if number == wanted]
-            for window, wanted in zip(axes, tap, strict=True)
-        ]
+        pairs = [window.inside(number) for window, number in zip(axes, tap, strict=True)]
         if all(pairs):
-            positions = np.ix_(*([p for p, _ in found] for found in pairs))
-            elements = np.ix_(*([at for _, at in found] for found in pairs))
-            yield tap, (slice(None), *positions), (slice(None), *elements)
-
-
-def both(
-    sizes: tuple[int, int],
-    taps: tuple[int, int],
-    *,
-    strides: Any,
-    pad: Any,
-    dilations: Any = 1,
-    data_format: str = "NHWC",
-    dim_rounding_mode: str | None = None,
-) -> tuple[Axis, Axis]:
-    """Return the axes of height and width."""
-    height, width = all_axes(
-        sizes,
-        taps,
-        strides=strides,
-        pad=pad,
-        dilations=dilations,
-        data_format=data_format,
-        dim_rounding_mode=dim_rounding_mode,
-    )
-    return height, width
-
-
-def taps(height: Axis, width: Axis) -> Iterator[tuple[int, int, Index, Index]]:
-    """Yield each tap (i, j) with the rows and the columns at which it is not over padding."""
-    for i in range(height.taps):
-        rows = [(p, at) for p, tap, at in height.inside() if tap == i]
-        for j in range(width.taps):
-            columns = [(q, at) for q, tap, at in width.inside() if tap == j]
-            if rows and columns:
-                down, across = np.array(rows).T[..., None], np.array(columns).T[:, None, :]
-                yield i, j, (down[0], down[1]), (across[0], across[1])
+            positions, elements = (
+                np.ix_(*([pair[side] for pair in along] for along in pairs)) for side in (0, 1)
+            )
+            items.append((tap, (slice(None), *positions), (slice(None), *elements)))
+    return items
