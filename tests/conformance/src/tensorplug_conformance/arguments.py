@@ -158,8 +158,8 @@ def _add_run(run: argparse.ArgumentParser) -> None:
 
 
 def _globs(text: str) -> tuple[str, ...]:
-    found = _listed(text, "kernel")
-    return () if "*" in found else found  # a run of the whole catalogue may be named
+    globs = _listed(text, "kernel")
+    return () if "*" in globs else globs  # a run of the whole catalogue may be named
 
 
 def _check_globs(text: str) -> tuple[str, ...]:
@@ -167,10 +167,10 @@ def _check_globs(text: str) -> tuple[str, ...]:
 
 
 def _listed(text: str, what: str) -> tuple[str, ...]:
-    found = tuple(part.strip() for part in text.split(",") if part.strip())
-    if not found:
+    parts = tuple(part.strip() for part in text.split(",") if part.strip())
+    if not parts:
         raise argparse.ArgumentTypeError(f"{text!r} names no {what}")
-    return found
+    return parts
 
 
 def _dtypes(text: str) -> tuple[str, ...]:

@@ -84,9 +84,9 @@ class Presentation:
     @property
     def id(self) -> str:
         """What tells it from others of the case."""
-        told = [f"{name}={layout}" for name, layout in self.layouts]
-        told += [f"buffers={self.buffers}"] * (self.buffers != "apart")
-        return ", ".join([*told, f"before={self.before}"])
+        parts = [f"{name}={layout}" for name, layout in self.layouts]
+        parts += [f"buffers={self.buffers}"] * (self.buffers != "apart")
+        return ", ".join([*parts, f"before={self.before}"])
 
     @classmethod
     def of(cls, text: str) -> Self:
@@ -171,12 +171,12 @@ def mapped(function: Callable[[Any], Any], operand: Any) -> Any:
 
 def flat(operands: Iterable[Any]) -> list[Any]:
     """Return all arrays or tensors of operands: those of lists too, none for None."""
-    found: list[Any] = []
+    items: list[Any] = []
     for operand in operands:
-        found.extend(
+        items.extend(
             operand if isinstance(operand, list) else [] if operand is None else [operand]
         )
-    return found
+    return items
 
 
 def refilled(operands: Iterable[Any], arrays: Iterable[Any]) -> list[Any]:

@@ -150,9 +150,9 @@ def _selftest(options: argparse.Namespace, console: Console) -> int:
 
 
 def _accept(options: argparse.Namespace, console: Console) -> int:
-    found = report.read(options.report)
+    content = report.read(options.report)
     before = expectations.read(options.output) if options.output.exists() else []
-    more = expectations.accepted(found, options.reason, options.issue, options.expires)
+    more = expectations.accepted(content, options.reason, options.issue, options.expires)
     expectations.write(
         [*before, *(expectation for expectation in more if expectation not in before)],
         options.output,
@@ -174,19 +174,19 @@ def _repro(options: argparse.Namespace, _console: Console) -> int:
 
 
 def _diff(options: argparse.Namespace, console: Console) -> int:
-    found = differences(report.read(options.old), report.read(options.new))
-    terminal.show_differences(found, console)
-    return 1 if found.regressed else 0
+    changes = differences(report.read(options.old), report.read(options.new))
+    terminal.show_differences(changes, console)
+    return 1 if changes.regressed else 0
 
 
 def _verify(options: argparse.Namespace, console: Console) -> int:
-    found = report.parse(options.report)
-    faults = verify(found)
+    content = report.parse(options.report)
+    faults = verify(content)
     for fault in faults:
         console.print(f"[red]wrong[/] {for_terminal(fault)}", soft_wrap=True, highlight=False)
     if not faults:
         console.print("the report holds", style="green")
-        terminal.show(found, console)
+        terminal.show(content, console)
     return 1 if faults else 0
 
 
@@ -194,10 +194,10 @@ def _report(options: argparse.Namespace, console: Console) -> int:
     folder = options.output or (
         options.report if options.report.is_dir() else options.report.parent
     )
-    found = report.read(options.report)
+    content = report.read(options.report)
     folder.mkdir(parents=True, exist_ok=True)
-    written = render(found, folder)
-    write_scripts(found, folder / "repros")
+    written = render(content, folder)
+    write_scripts(content, folder / "repros")
     console.print("\n".join(map(str, written)), soft_wrap=True)
     return 0
 

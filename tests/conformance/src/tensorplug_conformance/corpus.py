@@ -194,8 +194,8 @@ class Corpus:
 
         Integers get 25 times that range, so that small dtypes overflow in arithmetic.
         """
-        found = self._ordinary(shape, low, high)
-        return self._noted(found, lambda corpus, shape, _: corpus.ordinary(shape, low, high))
+        numbers = self._ordinary(shape, low, high)
+        return self._noted(numbers, lambda corpus, shape, _: corpus.ordinary(shape, low, high))
 
     def _ordinary(self, shape: tuple[int, ...], low: float, high: float) -> Array:
         dtype = self.dtype
@@ -216,8 +216,8 @@ class Corpus:
     def small(self, shape: tuple[int, ...], most: int = 3) -> Array:
         """Return small whole numbers: products and sums of a few are exact in every dtype."""
         least = 0 if self.dtype in dt.UNSIGNED | dt.BOOL else -most
-        found = self.of(self._rng.integers(least, most + 1, shape))
-        return self._noted(found, lambda corpus, shape, _: corpus.small(shape, most))
+        numbers = self.of(self._rng.integers(least, most + 1, shape))
+        return self._noted(numbers, lambda corpus, shape, _: corpus.small(shape, most))
 
     def rare(self, shape: tuple[int, ...], value: bool) -> Array:
         """Return booleans of which about one in six is ``value``."""
@@ -227,8 +227,8 @@ class Corpus:
     def distinct(self, shape: tuple[int, ...]) -> Array:
         """Return numbers that are far apart, so that their order is certain."""
         count = int(np.prod(shape))
-        found = self.of(self._rng.permutation(count) * 0.5 - count // 4).reshape(shape)
-        return self._noted(found, lambda corpus, shape, _: corpus.distinct(shape))
+        numbers = self.of(self._rng.permutation(count) * 0.5 - count // 4).reshape(shape)
+        return self._noted(numbers, lambda corpus, shape, _: corpus.distinct(shape))
 
     def indices(
         self, shape: tuple[int, ...], below: int, dtype: str = "int32", *, signed: bool = False
@@ -252,8 +252,8 @@ class Corpus:
         columns = [self.indices(lead, n, signed=signed) for n in shape]
         result = np.stack(columns, axis=-1) if columns else np.zeros((*lead, 0), dtype=np.int32)
 
-        def again(corpus: Corpus, wanted: tuple[int, ...], sizes: Mapping[int, int]) -> Array:
+        def again(corpus: Corpus, shape_again: tuple[int, ...], sizes: Mapping[int, int]) -> Array:
             below = tuple(sizes.get(n, n) for n in shape)
-            return corpus.places(wanted[:-1], below, signed=signed)
+            return corpus.places(shape_again[:-1], below, signed=signed)
 
         return self._noted(result, again, bounded=True)

@@ -93,13 +93,13 @@ def entries(extra: Iterable[CaseTable] = ()) -> dict[str, CaseEntry]:
         ValueError: when two tables have cases for one kernel.
 
     """
-    found: dict[str, CaseEntry] = {}
+    by_kernel: dict[str, CaseEntry] = {}
     for table in (*own.tables(), *extra):
         for entry in table:
-            if entry.spec.name in found:
+            if entry.spec.name in by_kernel:
                 raise ValueError(f"two case tables have cases for kernel {entry.spec.name!r}")
-            found[entry.spec.name] = entry
-    return found
+            by_kernel[entry.spec.name] = entry
+    return by_kernel
 
 
 def rows(level: int, known: Mapping[str, CaseEntry]) -> tuple[Row, ...]:
@@ -108,14 +108,14 @@ def rows(level: int, known: Mapping[str, CaseEntry]) -> tuple[Row, ...]:
     Level 2: the primitives, natively. Level 3: everything else natively where claimed, and by
     decomposition from the primitives alone; and gradients of all. Other levels have no rows.
     """
-    found: list[Row] = []
+    listed: list[Row] = []
     for name in sorted(known):
         entry = known[name]
         if level == 2 and name in PRIMITIVES:
-            found.extend(Row(name, dtype.name, "native") for dtype in entry.dtypes)
+            listed.extend(Row(name, dtype.name, "native") for dtype in entry.dtypes)
         if level == 3:
-            found.extend(_catalogue_rows(entry))
-    return tuple(found)
+            listed.extend(_catalogue_rows(entry))
+    return tuple(listed)
 
 
 def _catalogue_rows(entry: CaseEntry) -> Iterator[Row]:
@@ -178,8 +178,8 @@ class _Latest:
         """Return all cases, and their relatives."""
         if self._made[0] is not entry or self._made[1:] != (dtype, seed):
             self._cases = ()  # their memory is free before others are made
-            found = list(all_cases(entry, Corpus(dt.of(dtype), seed, entry.spec.name)))
-            self._cases = tuple(entry.checked((*found, *relatives(entry, found))))
+            own_cases = list(all_cases(entry, Corpus(dt.of(dtype), seed, entry.spec.name)))
+            self._cases = tuple(entry.checked((*own_cases, *relatives(entry, own_cases))))
             self._made = entry, dtype, seed
         return self._cases
 

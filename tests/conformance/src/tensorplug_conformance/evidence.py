@@ -84,16 +84,16 @@ def load(name: str) -> Collection:
 
     """
     entries = metadata.entry_points(group=GROUP)
-    found = {entry.value: entry for entry in entries if entry.name == name}
-    if not found:
+    by_value = {entry.value: entry for entry in entries if entry.name == name}
+    if not by_value:
         names = ", ".join(sorted({entry.name for entry in entries})) or "none"
         hint = f": {pip_install('tensorplug-onnx')}" if name == "onnx" else ""
         raise EvidenceError(
             f"no installed package has tests called {name!r}{hint}; installed are: {names}"
         )
-    if len(found) > 1:
-        raise EvidenceError(f"several packages have tests called {name!r}: {', '.join(found)}")
-    ((value, entry),) = found.items()
+    if len(by_value) > 1:
+        raise EvidenceError(f"several packages have tests called {name!r}: {', '.join(by_value)}")
+    ((value, entry),) = by_value.items()
     try:
         collection = entry.load()
     except Exception as error:

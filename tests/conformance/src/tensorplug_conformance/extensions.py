@@ -28,12 +28,12 @@ def extension_tables() -> tuple[CaseTable, ...]:
     """
     selection = Selection.read()
     loader = Loader()
-    found: list[CaseTable] = []
+    tables: list[CaseTable] = []
     for name in selection.names(EXTENSIONS):
         for candidate in selection.candidates:
             if candidate.group == EXTENSIONS and candidate.name == name:
-                found.extend(_tables_of(loader, candidate))
-    return tuple(found)
+                tables.extend(_tables_of(loader, candidate))
+    return tuple(tables)
 
 
 def _tables_of(loader: Loader, candidate: Candidate) -> list[CaseTable]:
@@ -58,9 +58,9 @@ def versions() -> list[str]:
     """
     selection = Selection.read()
     names = selection.names(EXTENSIONS)
-    found = {
+    by_distribution = {
         str(candidate.owner)
         for candidate in selection.candidates
         if candidate.group == EXTENSIONS and candidate.name in names
     }
-    return sorted(found)
+    return sorted(by_distribution)

@@ -87,8 +87,8 @@ class ConformanceRun:
         """Collect the suite, where pytest comes to its package, and none of its modules."""
         if path != _FILE.parent:
             return None
-        found: pytest.Directory = _Package.from_parent(parent, path=path, run=self)
-        return found
+        package: pytest.Directory = _Package.from_parent(parent, path=path, run=self)
+        return package
 
     def outcome(self, item: Item) -> Outcome:
         """Run one item in the worker, which is started if there is none."""
@@ -97,7 +97,7 @@ class ConformanceRun:
         worker, wait = self._attendant, _POLLS[0]
         try:
             worker.give([(0, item)])
-            while not (found := worker.finished()):
+            while not (ended := worker.finished()):
                 if worker.over:  # it died between two items
                     return self._replaced().outcome(item)
                 time.sleep(wait)
@@ -107,7 +107,7 @@ class ConformanceRun:
             raise
         if worker.over:
             self._replaced()
-        return found[0][1]
+        return ended[0][1]
 
     def _replaced(self) -> ConformanceRun:
         if self._attendant is not None:

@@ -36,8 +36,8 @@ def engine_factory(name: str | None) -> Callable[[], Engine]:
     if name is None:
         return build_engine
     module, _, function = name.partition(":")
-    found: Callable[[], Engine] = getattr(import_module(module), function)
-    return found
+    factory: Callable[[], Engine] = getattr(import_module(module), function)
+    return factory
 
 
 class Session:
@@ -102,16 +102,18 @@ class Session:
         """
         with self.entered():
             if buffers == "overlapping":
-                found = overlapping(arrays)
+                tensors = overlapping(arrays)
             else:
                 keys = [(array.shape, array.tobytes()) for array in arrays]
                 ones = {
                     key: laid_out(array, layout) for key, array in zip(keys, arrays, strict=True)
                 }
-                found = [ones[key] if buffers == "one tensor" else view(ones[key]) for key in keys]
-        for array, tensor in zip(arrays, found, strict=True):
+                tensors = [
+                    ones[key] if buffers == "one tensor" else view(ones[key]) for key in keys
+                ]
+        for array, tensor in zip(arrays, tensors, strict=True):
             self._check(tensor, array, f"{buffers} input")
-        return found
+        return tensors
 
     def packed(self, operands: Sequence[Operand]) -> list[Any]:
         """Return operands with all arrays of the first one's dtype in one buffer.

@@ -70,8 +70,8 @@ def running_sum(corpus: Corpus) -> Iterator[Case]:
         sums = np.cumsum(many[: patterns.PERIOD].astype(np.int64)).astype(np.float32)
         for count in (*JUST_LARGER, VAST):
             right = (np.resize(sums, count),)
-            told = f"{count} elements"
-            yield Case(told, (many[:count],), expected=right, native=True, light=True)
+            label = f"{count} elements"
+            yield Case(label, (many[:count],), expected=right, native=True, light=True)
 
 
 @cases.of(specs.CUMPROD, oracle=oracle.running_product, grown=False)  # long ones vanish

@@ -143,9 +143,9 @@ for spec, largest, name in ((specs.MAX, True, "reduction_indices"), (specs.MIN, 
         yield Case("edges", (edges,))
         yield Case("edge pairs", (np.stack([edges, edges[::-1]]),), {name: 0})
         yield Case("large", (corpus.ordinary((LARGE,)),))
-        for told, rows_of in patterns.late(corpus):
-            yield Case(told, (rows_of,), {name: 1})
-            yield Case(f"{told}, columns", (rows_of.T.copy(),), {name: 0})
+        for label, rows_of in patterns.late(corpus):
+            yield Case(label, (rows_of,), {name: 1})
+            yield Case(f"{label}, columns", (rows_of.T.copy(),), {name: 0})
         for place in (0, LARGE // 2, LARGE):
             for what in (120, 0):
                 usual = np.maximum(corpus.ordinary((LARGE + 1,)), corpus.of(1))
@@ -156,8 +156,8 @@ for spec, largest, name in ((specs.MAX, True, "reduction_indices"), (specs.MIN, 
                 ends = corpus.of(0) + np.zeros(count, np.float32)
                 ends[[-1, 0]] = 120, -120
                 right = (ends[-1] if name == "reduction_indices" else ends[0]).reshape(())
-                told = f"{count} elements"
-                yield Case(told, (ends,), expected=(right,), native=True, light=True)
+                label = f"{count} elements"
+                yield Case(label, (ends,), expected=(right,), native=True, light=True)
         if corpus.floating:
             with_nan = corpus.ordinary((4, 37))
             with_nan[[0, 1, 2], [0, 16, 36]] = np.nan
@@ -191,8 +191,8 @@ for spec, reference in ((specs.ANY, oracle.quantifier(any)), (specs.ALL, oracle.
                 last = np.full(count, rest)
                 last[-1] = not rest
                 right = (np.array(value),)
-                told = f"{count} elements, {rest} but for the last"
-                yield Case(told, (last,), expected=right, native=True, light=True)
+                label = f"{count} elements, {rest} but for the last"
+                yield Case(label, (last,), expected=right, native=True, light=True)
 
 
 def _first(corpus: Corpus, sign: int) -> Iterator[Case]:
@@ -216,9 +216,9 @@ def _first(corpus: Corpus, sign: int) -> Iterator[Case]:
     yield Case("late", (corpus.of([1] * LARGE + [2]),))
     if corpus.floating:
         yield Case("late NaN", (corpus.of([1] * LARGE + [np.nan]),))
-    for told, rows_of in patterns.late(corpus):
-        yield Case(told, (rows_of,), {"axis": 1})
-        yield Case(f"{told}, columns", (rows_of.T.copy(),), {"axis": 0})
+    for label, rows_of in patterns.late(corpus):
+        yield Case(label, (rows_of,), {"axis": 1})
+        yield Case(f"{label}, columns", (rows_of.T.copy(),), {"axis": 0})
     tied = corpus.of([1] * (LARGE + 1))
     yield Case("all tied", (tied,))
     yield Case("rank 9", (corpus.ordinary((2, 1, 2, 1, 3, 1, 2, 1, 2)),), {"axis": 4})

@@ -38,8 +38,8 @@ def top_k(corpus: Corpus) -> Iterator[Case]:
     yield Case("empty axis", (corpus.ordinary((2, 0)),), {"k": 0})
     yield Case("large", (corpus.ordinary((LARGE,)),), {"k": 5})
     yield Case("many rows", (corpus.ordinary((259, 257)),), {"k": 2})
-    for told, late in patterns.late(corpus):
-        yield Case(told, (late,), {"k": 3})
+    for label, late in patterns.late(corpus):
+        yield Case(label, (late,), {"k": 3})
     yield Case("transposed", (corpus.ordinary((3, 5)),), {"k": 2}, "transposed")
     yield Case("sliced", (corpus.ordinary((3, 5)),), {"k": 2}, "sliced")
     yield Case("too many", (corpus.ordinary((3,)),), {"k": 4}, expected=ShapeError)
@@ -83,8 +83,8 @@ def _sorting(corpus: Corpus) -> Iterator[Case]:
             zeros = np.where(np.arange(3000) % 3, 0.0, -0.0).reshape(2, 1500)
             zeros[:, ::7] = nan
             yield Case(f"{name}, many zeros", (corpus.of(zeros),), way)
-        for told, late in patterns.late(corpus):
-            yield Case(f"{name}, {told}", (late,), way)
+        for label, late in patterns.late(corpus):
+            yield Case(f"{name}, {label}", (late,), way)
     yield Case("rank 1", (corpus.ordinary((7,)),))
     yield Case("rank 6", (corpus.ordinary((1, 2, 1, 3, 1, 2)),), {"axis": 3})
     yield Case("one", (corpus.ordinary((3, 1)),))

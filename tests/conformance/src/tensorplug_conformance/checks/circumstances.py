@@ -43,15 +43,15 @@ _Calls = dict[str, Call]
 
 def first_calls(session: Session, level: int) -> _Calls:
     """Call each native kernel of a level on a few small cases, and on one in further dtypes."""
-    found = {}
+    by_kernel = {}
     for name, entry in entries(extension_tables()).items():
         if (name in PRIMITIVES) == (level == 2):
             for number, dtype in enumerate(claimed_dtypes(session, entry)):
                 cases = calls_of(session, entry, dtype)
                 for at, case in enumerate(cases[:1] if number else cases):
                     label = f"{name} {dtype}, case {case.id!r} ({at + 1})"
-                    found[label] = Call(session, entry.spec, case)
-    return found
+                    by_kernel[label] = Call(session, entry.spec, case)
+    return by_kernel
 
 
 def _repeated(calls: _Calls) -> Iterator[str]:
@@ -137,10 +137,10 @@ def _forked(calls: _Calls) -> list[str]:
             try:
                 one.again(one.operands)
             except TensorplugError:
-                found = []
+                lines = []
             else:
-                found = list(_repeated(calls))
-            os.write(writing, "\n".join(found[:_FAULTS]).encode()[:4000])
+                lines = list(_repeated(calls))
+            os.write(writing, "\n".join(lines[:_FAULTS]).encode()[:4000])
             code = 0
         except BaseException as error:  # noqa: BLE001  # the child must not go on as the parent does
             os.write(writing, repr(error).encode())
@@ -148,9 +148,9 @@ def _forked(calls: _Calls) -> list[str]:
             os._exit(code)
     os.close(writing)
     with os.fdopen(reading, "rb") as pipe:
-        found = pipe.read().decode(errors="replace").splitlines()
+        lines = pipe.read().decode(errors="replace").splitlines()
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    return found or ([f"the child ended with status {status}"] if status else [])
+    return lines or ([f"the child ended with status {status}"] if status else [])
 
 
 def _faults(level: int, target: Target) -> Iterator[tuple[str, list[str]]]:
@@ -169,14 +169,14 @@ def _faults(level: int, target: Target) -> Iterator[tuple[str, list[str]]]:
     yield f"{_DEEP} calls deep", _deep(calls)
     for where, entered in _WHILE.items():
         with entered(calls):
-            found = list(_repeated(calls))
-        yield where, found
+            faults = list(_repeated(calls))
+        yield where, faults
     yield "all kernels", [fault for fault in [surroundings.fault()] if fault]
     if hasattr(os, "fork"):
         with printed() as output:
-            found = _forked(calls)
+            faults = _forked(calls)
         said = [f"it printed {output.text!r}"] if output.text else []
-        yield "in a forked child", found or said
+        yield "in a forked child", faults or said
     second = open_()
     yield "in a second engine", list(_compared(calls, first_calls(second, level)))
     second.close()
@@ -189,10 +189,10 @@ def _faults(level: int, target: Target) -> Iterator[tuple[str, list[str]]]:
 
 
 def _check(level: int, target: Target) -> None:
-    for where, found in _faults(level, target):
-        if found:
-            more = f"; and {len(found) - _FAULTS} more" if len(found) > _FAULTS else ""
-            raise CheckFailedError(f"{where}: {'; '.join(found[:_FAULTS])}{more}")
+    for where, faults in _faults(level, target):
+        if faults:
+            more = f"; and {len(faults) - _FAULTS} more" if len(faults) > _FAULTS else ""
+            raise CheckFailedError(f"{where}: {'; '.join(faults[:_FAULTS])}{more}")
 
 
 def main(arguments: Sequence[str]) -> int:

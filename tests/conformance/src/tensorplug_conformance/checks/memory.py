@@ -141,11 +141,11 @@ def _describes(_target: Target, opened: Callable[[], Session]) -> None:
     backend = opened().device.backend
     for stranger in (object(), None, "x", [1.0]):
         try:
-            found = backend.describe(stranger)
+            described = backend.describe(stranger)
         except TypeError:
             continue
         raise CheckFailedError(
-            f"describe({stranger!r}) returned {found} instead of raising TypeError"
+            f"describe({stranger!r}) returned {described} instead of raising TypeError"
         )
     array = np.zeros((33, 5), dtype=np.float32)
     first, second = backend.from_host(array), backend.from_host(array)

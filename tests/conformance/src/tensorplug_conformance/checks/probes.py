@@ -73,9 +73,9 @@ def discovery(target: Target) -> None:
     """List the backends; that must not import a module of the plugin."""
     if target.factory is not None:
         raise NotMeasuredError("this backend is not an installed plugin")
-    found = {backend.name: backend for backend in tp.backends()}
-    if target.backend not in found:
-        raise CheckFailedError(f"it is not listed among {sorted(found)}")
+    installed = {backend.name: backend for backend in tp.backends()}
+    if target.backend not in installed:
+        raise CheckFailedError(f"it is not listed among {sorted(installed)}")
     entry = _entry_point(target.backend)
     package = entry.module.partition(".")[0]
     if package in sys.modules:
@@ -83,12 +83,12 @@ def discovery(target: Target) -> None:
 
 
 def _entry_point(backend: str) -> importlib.metadata.EntryPoint:
-    found = importlib.metadata.entry_points(group="tensorplug.backends", name=backend)
-    if not found:
+    entries = importlib.metadata.entry_points(group="tensorplug.backends", name=backend)
+    if not entries:
         raise CheckFailedError(
             f"no entry point of the group tensorplug.backends is called {backend!r}"
         )
-    return next(iter(found))
+    return next(iter(entries))
 
 
 def open_and_use(target: Target) -> None:

@@ -46,15 +46,15 @@ def _transfers(size: int, calls: int, _target: Target, opened: Callable[[], Sess
         nonlocal made
         for call in range(calls):
             array, meant = arrays[call * call % 7 % _SETS]
-            given = array.copy()
-            buffer = backend.from_host(given)
-            found = backend.to_host(buffer)
+            sent = array.copy()
+            buffer = backend.from_host(sent)
+            received = backend.to_host(buffer)
             made += 1
-            if bits(found) != meant or found.dtype != array.dtype:
+            if bits(received) != meant or received.dtype != array.dtype:
                 raise CheckFailedError(f"transfer {made} of {size} bytes brought other elements")
             leftovers.watch("buffers", (buffer,))
-            leftovers.watch("arrays of the caller", (given,))
-            leftovers.watch("arrays read back", (found,))
+            leftovers.watch("arrays of the caller", (sent,))
+            leftovers.watch("arrays read back", (received,))
         backend.synchronize()
         return calls
 
@@ -76,12 +76,12 @@ def _dtypes(_target: Target, opened: Callable[[], Session]) -> None:
     def part() -> int:
         for _ in range(_EACH):
             for array in arrays:
-                given = array.copy()[:: 1 - 2 * (array.ndim > 1)]  # forwards or backwards
-                buffer = backend.from_host(given)
-                found = backend.to_host(buffer)
+                sent = array.copy()[:: 1 - 2 * (array.ndim > 1)]  # forwards or backwards
+                buffer = backend.from_host(sent)
+                received = backend.to_host(buffer)
                 leftovers.watch("buffers", (buffer,))
-                leftovers.watch("arrays of the caller", (given,))
-                leftovers.watch("arrays read back", (found,))
+                leftovers.watch("arrays of the caller", (sent,))
+                leftovers.watch("arrays read back", (received,))
         backend.synchronize()
         return _EACH * len(arrays)
 
@@ -149,8 +149,8 @@ def _kernels(
             spec, inputs, attributes = kinds[call % len(kinds)]
             at = call * call % 7 % _SETS
             (result,) = session.call(spec, [rows[at]] * inputs, attributes)
-            found = bits(backend.to_host(result._buffer))
-            if meant.setdefault((spec.name, at), found) != found:
+            result_bits = bits(backend.to_host(result._buffer))
+            if meant.setdefault((spec.name, at), result_bits) != result_bits:
                 raise CheckFailedError(f"{spec.name} of {size} bytes gave other elements later")
             leftovers.watch("results", (result._buffer,))
         backend.synchronize()

@@ -78,9 +78,9 @@ def _stores(dtype: DType, _target: Target, opened: Callable[[], Session]) -> Non
     finite = np.isfinite(numbers) & ((numbers == 0) | (np.abs(numbers) >= _NORMAL))
     if wide.dtype != np.float32 or not np.array_equal(wide[finite], numbers[finite]):
         raise CheckFailedError(f"{dtype} becomes other numbers of float32")
-    given, wanted = _roundings(numbers[finite], array[finite])
-    made = session.call(specs.CAST, [session.upload(given)], {"dtype": dtype.name})[0]
-    _compare("Cast from float32", session.read(made), wanted)
+    numbers_stored, rounded = _roundings(numbers[finite], array[finite])
+    made = session.call(specs.CAST, [session.upload(numbers_stored)], {"dtype": dtype.name})[0]
+    _compare("Cast from float32", session.read(made), rounded)
 
 
 def _roundings(numbers: Array, array: Array) -> tuple[Array, Array]:
@@ -98,24 +98,24 @@ def _roundings(numbers: Array, array: Array) -> tuple[Array, Array]:
         if dtype.significand == 1:  # powers of 2, whose formats leave halves open
             del places[-1]
         pairs += [((low + gap * part)[near], nearest[near]) for part, nearest in places]
-    given, wanted = zip(*pairs, strict=True)
-    floats = np.concatenate(given).astype(np.float32)
+    numbers_stored, rounded = zip(*pairs, strict=True)
+    floats = np.concatenate(numbers_stored).astype(np.float32)
     normal = np.abs(floats) >= _NORMAL
-    return floats[normal], np.concatenate(wanted)[normal]
+    return floats[normal], np.concatenate(rounded)[normal]
 
 
-def _compare(what: str, found: Array, wanted: Array) -> None:
-    type_ = TensorType(dt.of(wanted.dtype), wanted.shape)
-    if TensorType(dt.of(found.dtype), found.shape) != type_:
-        raise CheckFailedError(f"{what} gives {found.dtype}{list(found.shape)}, must be {type_}")
-    ours, theirs = (np.ascontiguousarray(x).view(np.uint8).reshape(-1) for x in (found, wanted))
+def _compare(what: str, result: Array, expected: Array) -> None:
+    type_ = TensorType(dt.of(expected.dtype), expected.shape)
+    if TensorType(dt.of(result.dtype), result.shape) != type_:
+        raise CheckFailedError(f"{what} gives {result.dtype}{list(result.shape)}, must be {type_}")
+    ours, theirs = (np.ascontiguousarray(x).view(np.uint8).reshape(-1) for x in (result, expected))
     mask = (1 << type_.dtype.bits) - 1  # the unused bits of a byte do not count
     wrong = np.flatnonzero((ours & mask) != (theirs & mask))
     if wrong.size:
         at = int(wrong[0])
         raise CheckFailedError(
-            f"{what} gives {wrong.size} wrong elements of {type_}, first {found.reshape(-1)[at]} "
-            f"at {at}, must be {wanted.reshape(-1)[at]}"
+            f"{what} gives {wrong.size} wrong elements of {type_}, first {result.reshape(-1)[at]} "
+            f"at {at}, must be {expected.reshape(-1)[at]}"
         )
 
 

@@ -43,9 +43,9 @@ def judge(
 
     """
     value = reference.value if isinstance(reference, Bounded) else reference
-    wanted = type_.shape if type_.known else value.shape  # sizes that depend on the data
-    if actual.shape != wanted:
-        return Judgement(f"shape is {list(actual.shape)}, must be {list(wanted)}")
+    shape = type_.shape if type_.known else value.shape  # sizes that depend on the data
+    if actual.shape != shape:
+        return Judgement(f"shape is {list(actual.shape)}, must be {list(shape)}")
     if actual.dtype != type_.dtype.numpy:
         return Judgement(f"dtype is {actual.dtype}, must be {type_.dtype}")
     if value.shape != actual.shape:
@@ -97,16 +97,16 @@ def judge_periods(
     period = len(parts[0])
     if actual.shape == type_.shape and actual.ndim == 2:
         first, one = actual[0], TensorType(type_.dtype, (period,))
-        found = judge(first, one, reference, ulp=ulp, signed_zero=signed_zero)
+        judgement = judge(first, one, reference, ulp=ulp, signed_zero=signed_zero)
         number = np.dtype(f"u{actual.dtype.itemsize}")
         rows = np.ascontiguousarray(actual).view(number)
-        if found.fault or bool((rows == rows[0]).all()):
-            return found
+        if judgement.fault or bool((rows == rows[0]).all()):
+            return judgement
     elif actual.shape == type_.shape:
         first, one = actual[:period], TensorType(type_.dtype, (period,))
-        found = judge(first, one, reference, ulp=ulp, signed_zero=signed_zero)
-        if found.fault or same_bits(np.resize(first, actual.shape), actual):
-            return found
+        judgement = judge(first, one, reference, ulp=ulp, signed_zero=signed_zero)
+        if judgement.fault or same_bits(np.resize(first, actual.shape), actual):
+            return judgement
     repeated = [np.resize(part, type_.shape) for part in parts]
     whole = Bounded(*repeated) if isinstance(reference, Bounded) else repeated[0]
     return judge(actual, type_, whole, ulp=ulp, signed_zero=signed_zero)
@@ -124,8 +124,8 @@ def wrong_elements(
     if kind_of(actual.dtype) not in "fc":
         return _unequal(actual, value, bound)
     with np.errstate(all="ignore"):  # as in ``_close``
-        found = _differences(actual, value, bound, ulp, signed_zero, least)
-        return np.asarray(np.any([difference.wrong for difference in found], axis=0))
+        differences = _differences(actual, value, bound, ulp, signed_zero, least)
+        return np.asarray(np.any([difference.wrong for difference in differences], axis=0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,11 +155,11 @@ def _close(
 ) -> Judgement:
     worst = 0.0
     with np.errstate(all="ignore"):  # NaN and overflow are expected here
-        for found in _differences(actual, value, bound, ulp, signed_zero):
-            worst = found.ulp
-            if found.wrong.any():
-                what = _describe(found.wrong, actual, value)
-                return Judgement(f"{found.before}{what}{found.after}", worst)
+        for difference in _differences(actual, value, bound, ulp, signed_zero):
+            worst = difference.ulp
+            if difference.wrong.any():
+                what = _describe(difference.wrong, actual, value)
+                return Judgement(f"{difference.before}{what}{difference.after}", worst)
     return Judgement("", worst)
 
 

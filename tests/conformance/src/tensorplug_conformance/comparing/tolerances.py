@@ -38,8 +38,8 @@ class Tolerances:
 
     def limit(self, line: Mapping[str, float], dtype: str) -> float:
         """Return the error that a line of ``ulp`` allows in the dtype of that name."""
-        found = _look_up(line, dtype)
-        return min(found, self.most.get(dtype, found))
+        bound = _look_up(line, dtype)
+        return min(bound, self.most.get(dtype, bound))
 
     def of_gradients(self, dtype: DType) -> float:
         """Return the error allowed of first gradients."""

@@ -96,8 +96,8 @@ def allows(
     ``dtype``: of the row; ``zeros``: the dtypes whose subnormal numbers may be taken for 0.
     """
     value = _value(reference)
-    wanted = type_.shape if type_.known else value.shape
-    if result.shape != wanted or result.dtype != type_.dtype.numpy or kind_of(result.dtype) == "T":
+    shape = type_.shape if type_.known else value.shape
+    if result.shape != shape or result.dtype != type_.dtype.numpy or kind_of(result.dtype) == "T":
         return False
     small: frozenset[DType] = frozenset() if entry.moves else zeros
     published = _published(entry, case)
@@ -114,10 +114,10 @@ def allows(
             if not wrong.any():
                 break
             answer = entry.answer(other)
-            found = answer[at] if isinstance(answer, tuple) else answer
-            if not isinstance(found, np.ndarray | Bounded):
+            expected = answer[at] if isinstance(answer, tuple) else answer
+            if not isinstance(expected, np.ndarray | Bounded):
                 break  # a relation, which has no elements
-            wrong &= wrong_elements(result, _whole(found, case, result.shape), **limit)
+            wrong &= wrong_elements(result, _whole(expected, case, result.shape), **limit)
     return not wrong.any()
 
 
@@ -214,18 +214,18 @@ def _array_flushed(array: Array, zeros: frozenset[DType], zero: float | None) ->
 
 def _excused(entry: CaseEntry, case: Case, result: Array, value: Array) -> Array:
     name = entry.spec.name
-    found = np.zeros(np.shape(result), bool)
+    excused = np.zeros(np.shape(result), bool)
     if name in _EXCUSED and not case.period:
-        found = _EXCUSED[name](case, result, value)
+        excused = _EXCUSED[name](case, result, value)
     published = entry.published
     if published.absolute:
         room = published.absolute.get(dt.of(result.dtype).name, 0.0)
         x: Any = case.inputs[0]
         whole: Any = _whole(x, case, result.shape)
-        found = found | (np.abs(whole) >= published.absolute_from) & (
+        excused = excused | (np.abs(whole) >= published.absolute_from) & (
             np.abs(result - value) <= room
         )
-    return np.atleast_1d(found)
+    return np.atleast_1d(excused)
 
 
 def _last(case: Case) -> Any:

@@ -61,12 +61,12 @@ class Caller:
         peer = self._peer or self._start()
         peer.send((kernel, list(operands), attributes))
         try:
-            found: Answer = peer.receive(_PATIENCE)
+            answer: Answer = peer.receive(_PATIENCE)
         except PeerLostError as error:
             self.close()
             self._losses += 1
             return Answer(None, error=str(error), gone=True)
-        return found
+        return answer
 
     def _start(self) -> Peer:
         if self._losses >= self._most:

@@ -54,18 +54,18 @@ def run(options: argparse.Namespace, console: Console) -> int:
         check_opens(target, Limits())
     program = Program(options.program, options.only, tuple(options.arguments), options.seconds)
     with console.status("") as status:
-        found = compare(ours, theirs, program, status.update)
+        comparison = compare(ours, theirs, program, status.update)
     if options.json:
-        print(json.dumps(as_data(found), indent=1, allow_nan=False))  # noqa: T201  # the answer
+        print(json.dumps(as_data(comparison), indent=1, allow_nan=False))  # noqa: T201  # the answer
     else:
-        show(found, console)
-    if found.first is None:
-        return 1 if found.stopped else 0
+        show(comparison, console)
+    if comparison.first is None:
+        return 1 if comparison.stopped else 0
     if options.script is not None:
-        text = script(ours.backend, theirs.backend, found.first)
+        text = script(ours.backend, theirs.backend, comparison.first)
         if text:
             options.script.write_text(text, "utf-8")
         if not options.json:
-            told = f"script: {options.script}" if text else "no script: the call cannot be written"
-            console.print(told, soft_wrap=True, markup=False)
+            line = f"script: {options.script}" if text else "no script: the call cannot be written"
+            console.print(line, soft_wrap=True, markup=False)
     return 1

@@ -124,11 +124,11 @@ def compare(
     ours: Target,
     theirs: Target,
     program: Program,
-    told: Callable[[str], None] = lambda _text: None,
+    progress: Callable[[str], None] = lambda _text: None,
 ) -> Comparison:
     """Run ``program`` on two backends; return where ``theirs`` parts from ``ours``.
 
-    ``told`` hears what is being done.
+    ``progress`` hears what is being done.
 
     Raises:
         ProgramError: the program fails on ``ours``, or makes no call there.
@@ -139,7 +139,7 @@ def compare(
     with tempfile.TemporaryDirectory(prefix="tensorplug-compare-") as folder:
         runs = []
         for name, target in (("a", ours), ("b", theirs)):
-            told(f"running {program.file} on {target.backend}")
+            progress(f"running {program.file} on {target.backend}")
             path = Path(folder, name)
             path.mkdir()
             runs.append(_recorded(target, program, path))
@@ -152,7 +152,7 @@ def compare(
             )
         search = _Search(ours, theirs, (runs[0], runs[1]))
         try:
-            return search.run(told)
+            return search.run(progress)
         finally:
             search.close()
 
@@ -205,18 +205,18 @@ class _Search:
         for caller in self._callers:
             caller.close()
 
-    def run(self, told: Callable[[str], None]) -> Comparison:
-        found, pairs = self._found, self._found.alignment.partners
+    def run(self, progress: Callable[[str], None]) -> Comparison:
+        comparison, pairs = self._found, self._found.alignment.partners
         ops = self._runs[0].ops
         for at, call in enumerate(ops):
             if at % 100 == 0:
-                told(f"call {at + 1} of {len(ops)}")
+                progress(f"call {at + 1} of {len(ops)}")
             try:
                 self._look(call, pairs.get(call.number))
             except NotCallableError as error:
-                found.stopped = f"{error}; calls from {call.text} on were not compared"
+                comparison.stopped = f"{error}; calls from {call.text} on were not compared"
                 break
-        return found
+        return comparison
 
     def _look(self, call: Call, partner: Call | None) -> None:
         """Compare one op of the first run with the second backend's, and with its own run."""
@@ -380,10 +380,10 @@ class _Search:
 
         def shows(operands: list[Any], attributes: dict[str, Any]) -> bool:
             try:
-                found = self._called(kernel, operands, attributes)
+                outcome = self._called(kernel, operands, attributes)
             except NotCallableError:
                 return False
-            return found is not None and tuple(map(bool, found.faults)) == wrong
+            return outcome is not None and tuple(map(bool, outcome.faults)) == wrong
 
         return shows
 

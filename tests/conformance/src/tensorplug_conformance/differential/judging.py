@@ -126,8 +126,8 @@ def _dtype_of(
 ) -> DType | None:
     """Return the dtype of a call, by which tolerances are looked up."""
     types = Case("", tuple(operands)).types
-    found: DType | None = entry.spec.dtype_of(types, entry.spec.resolve(types, attributes)[1])
-    return found
+    dtype: DType | None = entry.spec.dtype_of(types, entry.spec.resolve(types, attributes)[1])
+    return dtype
 
 
 def _for_oracle(entry: CaseEntry, attributes: Mapping[str, Any]) -> dict[str, Any]:
@@ -154,7 +154,7 @@ def _fault(right: Any, outputs: Sequence[Array], limit: float, *, signed: bool) 
         return ""
     answers = right if isinstance(right, tuple) else (right,)
     for output, reference in zip(outputs, answers, strict=True):
-        found = judge(output, _type_of(output), reference, ulp=limit, signed_zero=signed)
-        if found.fault:
-            return found.fault
+        judgement = judge(output, _type_of(output), reference, ulp=limit, signed_zero=signed)
+        if judgement.fault:
+            return judgement.fault
     return ""

@@ -36,14 +36,14 @@ def script(ours: str, theirs: str, finding: Finding) -> str:
     inputs = [_operand(operand) for operand in finding.operands]
     if not finding.shrunk or not all(map(_is_literal, values.values())) or None in inputs:
         return ""
-    told = [
+    comment = [
         f"{ours} and {theirs} part in {finding.text}",
         f"called at {finding.place}" if finding.place else "",
         *(f"{name}: {fault}" for name, fault in zip((ours, theirs), finding.faults, strict=True)
           if fault),
         f"suite {SUITE_VERSION}",
     ]  # fmt: skip
-    lines = [f"# {line}" for text in told if text for line in printable(text).splitlines()]
+    lines = [f"# {line}" for text in comment if text for line in printable(text).splitlines()]
     lines += [
         "import numpy as np",
         "from numpy import inf, nan",

@@ -22,21 +22,22 @@ _LONGEST: Final = 160  # characters of a call that is shown
 _SHOWN: Final = 5  # calls about which nothing can be said
 
 
-def conclusion(found: Comparison) -> str:
+def conclusion(comparison: Comparison) -> str:
     """Return the answer in one sentence."""
-    one, other = (run.backend for run in found.runs)
-    if found.first is None and found.stopped:
-        return f"{one} and {other} cannot be compared: {found.stopped}"
-    if found.first is None:
+    one, other = (run.backend for run in comparison.runs)
+    if comparison.first is None and comparison.stopped:
+        return f"{one} and {other} cannot be compared: {comparison.stopped}"
+    first = comparison.first
+    if first is None:
         return f"no difference beyond the bounds between {one} and {other}"
-    wrong = [name for name, fault in zip((one, other), found.first.faults, strict=True) if fault]
-    inside = f" in the decomposition of {found.first.within}" if found.first.within else ""
-    return f"{one} and {other} part in {found.first.text}{inside}: wrong is {' and '.join(wrong)}"
+    wrong = [name for name, fault in zip((one, other), first.faults, strict=True) if fault]
+    inside = f" in the decomposition of {first.within}" if first.within else ""
+    return f"{one} and {other} part in {first.text}{inside}: wrong is {' and '.join(wrong)}"
 
 
-def as_data(found: Comparison) -> dict[str, Any]:
+def as_data(comparison: Comparison) -> dict[str, Any]:
     """Return the comparison as data for JSON; infinite distances are None."""
-    first = found.first
+    first = comparison.first
     return {
         "suite": {"version": SUITE_VERSION, "tolerances": tolerances().version},
         "backends": [
@@ -46,27 +47,27 @@ def as_data(found: Comparison) -> dict[str, Any]:
                 "ended": run.ended,
                 "recorded": run.cut or "wholly",
             }
-            for run in found.runs
+            for run in comparison.runs
         ],
-        "conclusion": conclusion(found),
-        "compared": found.compared,
-        "stopped": found.stopped,
-        "fallbacks": found.fallbacks,
-        "first": None if first is None else _finding(found, first),
+        "conclusion": conclusion(comparison),
+        "compared": comparison.compared,
+        "stopped": comparison.stopped,
+        "fallbacks": comparison.fallbacks,
+        "first": None if first is None else _finding(comparison, first),
         "others": [
             {"kernel": kernel, "calls": number, "place": _place(place)}
-            for kernel, (number, place) in found.others.items()
+            for kernel, (number, place) in comparison.others.items()
         ],
-        "largest": None if found.largest is None else _measured(*found.largest),
-        "unjudged": [{**_called(call), "reason": reason} for call, reason in found.unjudged],
+        "largest": None if comparison.largest is None else _measured(*comparison.largest),
+        "unjudged": [{**_called(call), "reason": reason} for call, reason in comparison.unjudged],
         "parted": None
-        if found.alignment.parted is None
-        else [None if call is None else _called(call) for call in found.alignment.parted],
+        if comparison.alignment.parted is None
+        else [None if call is None else _called(call) for call in comparison.alignment.parted],
     }
 
 
-def _finding(found: Comparison, first: Finding) -> dict[str, Any]:
-    names = [run.backend for run in found.runs]
+def _finding(comparison: Comparison, first: Finding) -> dict[str, Any]:
+    names = [run.backend for run in comparison.runs]
     return {
         "kernel": first.kernel,
         "call": first.text,
@@ -106,57 +107,60 @@ def _place(place: Place | None) -> dict[str, Any] | None:
     }
 
 
-def show(found: Comparison, console: Console) -> None:
+def show(comparison: Comparison, console: Console) -> None:
     """Print what was found, the conclusion last."""
 
     def say(text: str, style: str = "") -> None:
         console.print(for_terminal(text), style=style, soft_wrap=True, highlight=False)
 
-    for run in found.runs:
+    for run in comparison.runs:
         end = f"; the program {run.ended}" if run.ended else ""
         say(f"{run.backend}: {len(run.ops)} calls{end}{'; ' + run.cut if run.cut else ''}")
         if run.ended:
             say(run.output, "dim")
-    say(f"{found.compared} different calls were made again on {found.runs[1].backend}")
-    if found.fallbacks:
-        say(f"{found.fallbacks} calls ran on another backend and are left out", "yellow")
-    if found.stopped:
-        say(found.stopped, "yellow")
-    _show_parting(found, say)
-    for call, reason in found.unjudged[:_SHOWN]:
+    say(f"{comparison.compared} different calls were made again on {comparison.runs[1].backend}")
+    if comparison.fallbacks:
+        say(f"{comparison.fallbacks} calls ran on another backend and are left out", "yellow")
+    if comparison.stopped:
+        say(comparison.stopped, "yellow")
+    _show_parting(comparison, say)
+    for call, reason in comparison.unjudged[:_SHOWN]:
         say(f"not judged: {call.text} at {call.place}: {reason}", "yellow")
-    if len(found.unjudged) > _SHOWN:
-        say(f"... and {len(found.unjudged) - _SHOWN} more, in the JSON", "yellow")
-    if found.largest is not None:
-        call, verdict = found.largest
+    if len(comparison.unjudged) > _SHOWN:
+        say(f"... and {len(comparison.unjudged) - _SHOWN} more, in the JSON", "yellow")
+    if comparison.largest is not None:
+        call, verdict = comparison.largest
         bound = "the reference's own bound" if verdict.oracle else f"{verdict.allowed:g} ulp"
         say(
             f"largest difference within the bounds: {verdict.ulp:.3g} ulp in {call.text} at "
             f"{call.place}, within {bound}"
         )
-    if found.first is not None:
-        _show_first(found, found.first, say)
-    for kernel, (number, place) in found.others.items():
+    if comparison.first is not None:
+        _show_first(comparison, comparison.first, say)
+    for kernel, (number, place) in comparison.others.items():
         say(f"later: {kernel}, {number} calls, first at {place}", "yellow")
-    say(conclusion(found), "bold red" if found.first or found.stopped else "bold green")
+    say(
+        conclusion(comparison),
+        "bold red" if comparison.first or comparison.stopped else "bold green",
+    )
 
 
-def _show_parting(found: Comparison, say: Any) -> None:
-    if found.alignment.parted is None:
+def _show_parting(comparison: Comparison, say: Any) -> None:
+    if comparison.alignment.parted is None:
         return
-    told = [
+    lines = [
         f"{run.backend} {'ends' if call is None else f'calls {call.text} at {call.place}'}"
-        for run, call in zip(found.runs, found.alignment.parted, strict=True)
+        for run, call in zip(comparison.runs, comparison.alignment.parted, strict=True)
     ]
-    say(f"the programs go two ways: {told[0]}, {told[1]}", "yellow")
+    say(f"the programs go two ways: {lines[0]}, {lines[1]}", "yellow")
 
 
-def _show_first(found: Comparison, first: Finding, say: Any) -> None:
+def _show_first(comparison: Comparison, first: Finding, say: Any) -> None:
     say(f"call {first.number}: {first.text}", "bold")
     say(f"  called at {first.place}")
     if first.within:
         say(f"  in the decomposition of {first.within}")
-    for run, fault, how in zip(found.runs, first.faults, first.how, strict=True):
+    for run, fault, how in zip(comparison.runs, first.faults, first.how, strict=True):
         say(f"  {run.backend} ({how or 'did not run'}): {fault or 'right'}")
     if math.isfinite(first.verdict.ulp):
         judge = "the oracle decides" if first.verdict.oracle else "no oracle decides"

@@ -65,11 +65,11 @@ class _Search:
 
     def resize(self) -> bool:
         """Make each size as small as possible; return whether any became smaller."""
-        found = False
+        shrunk = False
         sizes = {n for array in flat(self.operands) for n in array.shape if n > 1}
         for size in sorted(sizes, reverse=True):
-            found |= self._smallest(size)
-        return found
+            shrunk |= self._smallest(size)
+        return shrunk
 
     def _smallest(self, size: int) -> bool:
         """Make ``size`` as small as it can be; return whether it became smaller."""
@@ -106,12 +106,12 @@ class _Search:
 
     def simplify(self) -> bool:
         """Replace values by simpler ones; return whether any was replaced."""
-        found = False
+        simplified = False
         for at, operand in enumerate(self.operands):
             for index, array in enumerate(flat([operand])):
                 place = (at, index if isinstance(operand, list) else None)
-                found |= self._simpler(place, array)
-        return found
+                simplified |= self._simpler(place, array)
+        return simplified
 
     def _simpler(self, place: tuple[int, int | None], array: Array) -> bool:
         for other in _plainer(array):
@@ -119,15 +119,15 @@ class _Search:
                 return True
         if array.size > _ONE_BY_ONE:
             return False
-        found = False
+        simplified = False
         for at in range(array.size):
             for value in _plainer_values(array.flat[at], array):
                 changed = array.copy()
                 changed.flat[at] = value
                 if _score(changed) < _score(array) and self._put(place, changed):
-                    array, found = changed, True
+                    array, simplified = changed, True
                     break
-        return found
+        return simplified
 
     def _put(self, place: tuple[int, int | None], array: Array) -> bool:
         at, index = place

@@ -56,18 +56,18 @@ def _nearest(
 
 def quantize(x: Array, scale: Array, zero_point: Array | None, *, dtype: Any = None) -> Bounded:
     """The nearest integers, the even ones at halves, limited to the dtype's range."""
-    found, slack, _ = _nearest(x, scale, zero_point, dtype)
-    return Bounded(found, slack)
+    nearest, slack, _ = _nearest(x, scale, zero_point, dtype)
+    return Bounded(nearest, slack)
 
 
 def fake_quantize(
     x: Array, scale: Array, zero_point: Array | None, *, dtype: Any = None
 ) -> Bounded:
     """The floats that quantized numbers stand for."""
-    found, slack, offsets = _nearest(x, scale, zero_point, dtype)
+    nearest, slack, offsets = _nearest(x, scale, zero_point, dtype)
     factor = wide(blocks(scale, x.shape))
     # A neighbour may be rounded the other way, to half an ulp in the output's dtype.
-    return Bounded((found - offsets) * factor, slack * np.abs(factor) * 1.125)
+    return Bounded((nearest - offsets) * factor, slack * np.abs(factor) * 1.125)
 
 
 def dequantize(

@@ -46,7 +46,7 @@ def ragged_range(starts: Array, limits: Array, deltas: Array) -> tuple[Array, Ar
     if any(np.shape(array) == (0,) for array in (starts, limits, deltas)):
         rows = 0
     whole = starts.dtype.kind in "iu"
-    found: list[Any] = []
+    flat_rows: list[Any] = []
     splits = [0]
     for row in range(rows):
         start, limit, delta = (
@@ -55,10 +55,10 @@ def ragged_range(starts: Array, limits: Array, deltas: Array) -> tuple[Array, Ar
         )
         step = 0
         while (start + step * delta < limit) if delta > 0 else (start + step * delta > limit):
-            found.append(start + step * delta)
+            flat_rows.append(start + step * delta)
             step += 1
-        splits.append(len(found))
-    values = np.array(found, dtype=starts.dtype if whole else np.longdouble)
+        splits.append(len(flat_rows))
+    values = np.array(flat_rows, dtype=starts.dtype if whole else np.longdouble)
     return np.array(splits, dtype=np.int32), values
 
 
@@ -89,8 +89,8 @@ def to_tensor(
         longest.append(max(columns, default=-1) + 1)
         places = [(*places[row], at) for row, at in zip(parents, columns, strict=True)]
     natural = [*longest, *values.shape[1:]]
-    given = [-1] * len(natural) if not shape.ndim else shape.tolist()
-    sizes = [own if item == -1 else item for item, own in zip(given, natural, strict=True)]
+    requested = [-1] * len(natural) if not shape.ndim else shape.tolist()
+    sizes = [own if item == -1 else item for item, own in zip(requested, natural, strict=True)]
     result = np.empty(sizes, values.dtype)
     result[...] = default_value
     for place, value in zip(places, values, strict=True):

@@ -45,8 +45,8 @@ def words(key: Iterable[Any], start: int, count: int) -> list[int]:
     blocks = -(-count // 4)
     numbers = np.arange(blocks, dtype=np.uint64) + np.uint64(start % WORD**2)
     rest = (np.full(blocks, c, np.uint64) for c in (c2, c3))
-    found = philox((numbers % WORD, numbers // WORD, *rest), (k0, k1))
-    listed: list[int] = np.stack(found, axis=-1).ravel()[:count].tolist()
+    drawn = philox((numbers % WORD, numbers // WORD, *rest), (k0, k1))
+    listed: list[int] = np.stack(drawn, axis=-1).ravel()[:count].tolist()
     return listed
 
 
@@ -166,10 +166,10 @@ def multinomial(
     terms = logits.shape[-1] + np.abs(np.where(np.isfinite(wide), wide, 0)).max(initial=0)
     room = (terms + 8) * finfo(work).eps * total
 
-    def check(found: Array) -> Iterator[tuple[str, Array, Bounded]]:
-        at = np.clip(found, 0, logits.shape[-1] - 1).astype(np.intp)
+    def check(draws: Array) -> Iterator[tuple[str, Array, Bounded]]:
+        at = np.clip(draws, 0, logits.shape[-1] - 1).astype(np.intp)
         none, exact = np.zeros(shape, LONG), np.zeros((), LONG)
-        yield "outcomes are numbers of logits", (at - found).astype(LONG), Bounded(none, exact)
+        yield "outcomes are numbers of logits", (at - draws).astype(LONG), Bounded(none, exact)
         above = np.take_along_axis(running, at, axis=-1)
         width = np.take_along_axis(chances, at, axis=-1)
         never = (width <= 0).astype(LONG)

@@ -95,8 +95,8 @@ def mean(x: Array, *, axis: Axes = None, keep_dims: bool = False) -> Reference:
 def extreme(largest: bool, name: str) -> Callable[..., Array]:
     """Return the reference of Max or Min: NaN where a row holds one. ``name``: of the axes."""
 
-    def reference(x: Array, *, keep_dims: bool = False, **given: Axes) -> Array:
-        axes = normalized(given.get(name), x.ndim)
+    def reference(x: Array, *, keep_dims: bool = False, **along: Axes) -> Array:
+        axes = normalized(along.get(name), x.ndim)
         flat, _ = rows(x, axes)
         picked = _listed(flat, lambda row: _pick(row.tolist(), largest=largest))
         return placed(picked.astype(x.dtype), x, axes, keep_dims=keep_dims)
@@ -116,8 +116,8 @@ def quantifier(combine: Callable[[list[bool]], bool]) -> Callable[..., Array]:
     def reference(x: Array, *, axis: Axes = None, keep_dims: bool = False) -> Array:
         axes = normalized(axis, x.ndim)
         flat, _ = rows(x, axes)
-        found = _listed(flat, lambda row: combine(row.tolist())).astype(bool)
-        return placed(found, x, axes, keep_dims=keep_dims)
+        truths = _listed(flat, lambda row: combine(row.tolist())).astype(bool)
+        return placed(truths, x, axes, keep_dims=keep_dims)
 
     return reference
 
@@ -126,16 +126,16 @@ def arg_max(x: Array, *, axis: int = 0) -> Array:
     """Index of the first largest element; the first NaN, if there is one."""
     axes = normalized(axis, x.ndim)
     flat, _ = rows(x, axes)
-    found = _listed(flat, lambda row: _first(row.tolist(), max)).astype(np.int32)
-    return placed(found, x, axes, keep_dims=False)
+    indices = _listed(flat, lambda row: _first(row.tolist(), max)).astype(np.int32)
+    return placed(indices, x, axes, keep_dims=False)
 
 
 def arg_min(x: Array, *, axis: int = 0) -> Array:
     """Index of the first smallest element; the first NaN, if there is one."""
     axes = normalized(axis, x.ndim)
     flat, _ = rows(x, axes)
-    found = _listed(flat, lambda row: _first(row.tolist(), min)).astype(np.int32)
-    return placed(found, x, axes, keep_dims=False)
+    indices = _listed(flat, lambda row: _first(row.tolist(), min)).astype(np.int32)
+    return placed(indices, x, axes, keep_dims=False)
 
 
 def nans_of(row: list[Any]) -> list[bool]:

@@ -85,8 +85,8 @@ def arg_partition(x: Array, *, kth: Any, axis: int = -1) -> Relation:
 
 
 def _exact(name: str, value: Array, expected: Array) -> tuple[str, Array, Bounded]:
-    wanted = np.broadcast_to(expected, value.shape).astype(np.int64)
-    return name, value.astype(np.int64), Bounded(wanted, np.zeros(value.shape))
+    numbers = np.broadcast_to(expected, value.shape).astype(np.int64)
+    return name, value.astype(np.int64), Bounded(numbers, np.zeros(value.shape))
 
 
 def _rank(rows: Array) -> Array:

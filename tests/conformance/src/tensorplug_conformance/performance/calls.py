@@ -60,8 +60,8 @@ def timed_calls(entry: CaseEntry, dtypes: frozenset[DType]) -> Iterator[TimedCal
     corpus = Corpus(dtype, 0, entry.spec.name)
     cases: list[Case] | None = None
     for size, elements in SIZES.items():
-        found = typical_case(entry.spec.name, size, corpus)
-        if found is None:
+        typical = typical_case(entry.spec.name, size, corpus)
+        if typical is None:
             if cases is None:
                 possible = (
                     case
@@ -69,9 +69,9 @@ def timed_calls(entry: CaseEntry, dtypes: frozenset[DType]) -> Iterator[TimedCal
                     if _is_plain(case) and dtypes_of(entry.spec, case) <= dtypes
                 )
                 cases = list(islice(possible, _CASES))
-            found = _nearest(entry, corpus, cases, elements)
-        if found is not None:
-            yield _timed(entry, dtype, size, found)
+            typical = _nearest(entry, corpus, cases, elements)
+        if typical is not None:
+            yield _timed(entry, dtype, size, typical)
 
 
 def _nearest(
@@ -79,9 +79,9 @@ def _nearest(
 ) -> Case | None:
     """Return the first case that has about so many elements; None if none does."""
     for case in cases:
-        found = _fitting(entry, corpus, case, elements)
-        if elements / _NEAR <= _elements(found) <= elements * _NEAR:
-            return _drawn(corpus, found)
+        fitted = _fitting(entry, corpus, case, elements)
+        if elements / _NEAR <= _elements(fitted) <= elements * _NEAR:
+            return _drawn(corpus, fitted)
     return None
 
 

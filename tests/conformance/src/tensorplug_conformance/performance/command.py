@@ -58,14 +58,14 @@ def run(options: argparse.Namespace, console: Console) -> int:
     with Progress(*columns, console=console, disable=not console.is_interactive) as bar:
         task = bar.add_task("kernels")
 
-        def told(done: int, whole: int, now: str) -> None:
+        def progress(done: int, whole: int, now: str) -> None:
             bar.update(task, completed=done, total=whole, description=now)
 
-        found = measure(target, options.kernels, told)
-    _show(found, console)
+        figures = measure(target, options.kernels, progress)
+    _show(figures, console)
     if before is not None:
-        _check_same(before, found, options.report)
-        after = {**before, "performance": found}
+        _check_same(before, figures, options.report)
+        after = {**before, "performance": figures}
         path = report.write(after, options.report)
         render(after, options.report)
         console.print(f"report: {path}", soft_wrap=True, markup=False)
@@ -87,7 +87,7 @@ def _read(path: Path) -> dict[str, Any]:
     return report.read(path)
 
 
-def _check_same(before: Mapping[str, Any], found: Mapping[str, Any], path: Path) -> None:
+def _check_same(before: Mapping[str, Any], figures: Mapping[str, Any], path: Path) -> None:
     """Refuse to add times to the report of another backend.
 
     Raises:
@@ -96,34 +96,36 @@ def _check_same(before: Mapping[str, Any], found: Mapping[str, Any], path: Path)
     """
     for name in _ONE:
         reported = before["backend"].get(name)
-        if reported != found[name]:
-            raise ReportError(f"{path}: its {name} is {reported!r}, but {found[name]!r} was timed")
+        if reported != figures[name]:
+            raise ReportError(
+                f"{path}: its {name} is {reported!r}, but {figures[name]!r} was timed"
+            )
 
 
-def _show(found: Mapping[str, Any], console: Console) -> None:
-    limits = found["limits"]
+def _show(figures: Mapping[str, Any], console: Console) -> None:
+    limits = figures["limits"]
     console.print(
         f"a call costs {limits['overhead'] * 1e6:.1f} us, large arrays move at "
         f"{limits['bandwidth']['large'] / 1e9:.1f} GB/s, matrices multiply at "
-        f"{limits['peak'] / 1e9:.0f} GFLOP/s; {found['seconds']:.0f} s",
+        f"{limits['peak'] / 1e9:.0f} GFLOP/s; {figures['seconds']:.0f} s",
         highlight=False,
         soft_wrap=True,
     )
-    if not found["beside"]:
+    if not figures["beside"]:
         console.print("no times of another backend stand beside these", style="yellow")
-    _show_gains(found, console)
-    few = [f"{row['kernel']} ({row['size']})" for row in found["rows"] if hurried(row)]
+    _show_gains(figures, console)
+    few = [f"{row['kernel']} ({row['size']})" for row in figures["rows"] if hurried(row)]
     if few:
         console.print(f"timed only a few times, as they take long: {_listed(few)}", soft_wrap=True)
-    errors = {row["kernel"]: row["error"] for row in found["rows"] if row["error"]}
-    for kernel, error in {**errors, **found["failed"]}.items():  # of each kernel one
+    errors = {row["kernel"]: row["error"] for row in figures["rows"] if row["error"]}
+    for kernel, error in {**errors, **figures["failed"]}.items():  # of each kernel one
         console.print(f"[yellow]not timed[/] {kernel}: {for_terminal(error)}", soft_wrap=True)
 
 
-def _show_gains(found: Mapping[str, Any], console: Console) -> None:
-    listed = gains(found)
+def _show_gains(figures: Mapping[str, Any], console: Console) -> None:
+    listed = gains(figures)
     if listed:
-        beside = found["beside"]
+        beside = figures["beside"]
         table = Table("kernel", "size", "decomposed", "could be", "judged by", "times faster")
         for gain in listed[:_SHOWN]:
             assert gain.estimate is not None  # or it would not be here
@@ -141,7 +143,7 @@ def _show_gains(found: Mapping[str, Any], console: Console) -> None:
                 "than operations and bytes need",
                 soft_wrap=True,
             )
-    unknown = [f"{gain.kernel} {gain.seconds * 1e3:.3f} ms" for gain in without_estimate(found)]
+    unknown = [f"{gain.kernel} {gain.seconds * 1e3:.3f} ms" for gain in without_estimate(figures)]
     if unknown:
         console.print(
             f"decomposed, with no estimate of what they could be: {_listed(unknown)}",

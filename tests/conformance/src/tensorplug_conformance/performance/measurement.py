@@ -53,10 +53,10 @@ class _Process:
 
     def _received(self, seconds: float) -> dict[str, Any]:
         try:
-            found: dict[str, Any] = self._peer.receive(seconds)
+            answer: dict[str, Any] = self._peer.receive(seconds)
         except PeerLostError as error:
             return {"error": str(error), "gone": True}
-        return found
+        return answer
 
     def stop(self) -> None:
         self._peer.stop()
@@ -98,12 +98,12 @@ def _answer(stopwatch: Stopwatch, entry: CaseEntry, seconds: float) -> dict[str,
 def measure(
     target: Target,
     kernels: Sequence[str] = (),
-    told: Callable[[int, int, str], None] = lambda _done, _all, _now: None,
+    progress: Callable[[int, int, str], None] = lambda _done, _all, _now: None,
 ) -> dict[str, Any]:
     """Return the times of the kernels that match ``kernels`` (all if there are none).
 
-    ``told`` hears how many kernels are done, how many there are, and which is next. The kernels
-    share a budget of time: what one leaves, the later ones have.
+    ``progress`` hears how many kernels are done, how many there are, and which is next. The
+    kernels share a budget of time: what one leaves, the later ones have.
 
     Raises:
         NotMeasurableError: the backend does not open, or no kernel matches.
@@ -125,16 +125,16 @@ def measure(
     losses = 0
     try:
         for number, name in enumerate(names):
-            told(number, len(names), name)
+            progress(number, len(names), name)
             left = _BUDGET - (time.monotonic() - clock)
             share = min(max(left, 0.0) / (len(names) - number), _KERNEL)
-            found = process.kernel(name, share)
-            if "error" in found:
-                failed[name] = found["error"]
-            elif not found["rows"]:
+            row = process.kernel(name, share)
+            if "error" in row:
+                failed[name] = row["error"]
+            elif not row["rows"]:
                 without.append(name)
-            rows += found.get("rows", [])
-            if found.get("gone"):
+            rows += row.get("rows", [])
+            if row.get("gone"):
                 losses += 1
                 process.stop()
                 if losses > _LOSSES:

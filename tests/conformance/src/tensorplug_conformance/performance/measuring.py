@@ -65,23 +65,23 @@ class Stopwatch:
         than memory. The peak is that of a product of two square matrices.
         """
         names = [name for name in ("native", "cpu") if name in self._sessions]
-        found: dict[str, dict[str, Any]] = {
+        rates: dict[str, dict[str, Any]] = {
             name: {"overhead": seconds, "bandwidth": {}, "peak": 0.0}
             for name, seconds in self._together(names, specs.NEG, [np.ones(1, np.float32)]).items()
         }
         for size, elements in SIZES.items():
             array = np.ones(elements, np.float32)
             for name, seconds in self._together(names, specs.NEG, [array]).items():
-                found[name]["bandwidth"][size] = 2 * array.nbytes / seconds
+                rates[name]["bandwidth"][size] = 2 * array.nbytes / seconds
         n = 256
         while n <= _LARGEST and names:
             matrix = np.ones((n, n), np.float32)
             taken = self._together(names, specs.BATCH_MAT_MUL, [matrix, matrix], **_PLAIN)
             for name, seconds in taken.items():
-                found[name]["peak"] = max(found[name]["peak"], 2 * n**3 / seconds)
+                rates[name]["peak"] = max(rates[name]["peak"], 2 * n**3 / seconds)
             names = [name for name in names if taken[name] <= _MATRIX]
             n *= 2
-        return found
+        return rates
 
     def _together(
         self, names: Sequence[str], spec: KernelSpec, operands: list[Any], **attributes: Any
@@ -134,13 +134,13 @@ class Stopwatch:
             }
             if "cpu" in racing:
                 row["beside_how"], _ = self._sessions["cpu"].how(spec, case)
-            found, row["rounds"] = _raced(racing, share)
+            seconds, row["rounds"] = _raced(racing, share)
         except Exception as error:  # noqa: BLE001  # of any backend: it is shown, and no verdict
             row["error"] = f"{type(error).__name__}: {error}"
             return row
         if row["how"] not in ("native", "widened"):  # then what runs is the decomposition
-            found["decomposed"] = found.pop("native")
-        row["seconds"] = found
+            seconds["decomposed"] = seconds.pop("native")
+        row["seconds"] = seconds
         return row
 
     def _runs(self, name: str, spec: KernelSpec, case: Case) -> bool:

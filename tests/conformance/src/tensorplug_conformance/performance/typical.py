@@ -102,18 +102,18 @@ def typical_case(kernel: str, size: str, corpus: Corpus) -> Case | None:
             operands.append(_largest(operands[-1], attributes["filter_size"]))
         else:
             operands.append(None if text is None else corpus.ordinary(shape(text), -1.0, 1.0))
-    given = {
+    settings = {
         name: shape(value) if name.endswith("_shape") and isinstance(value, str) else value
         for name, value in attributes.items()
     }
-    return Case(size, tuple(operands), given)
+    return Case(size, tuple(operands), settings)
 
 
 def _largest(x: Array | None, window: int) -> Array:
     """Return the largest number of each window; windows do not overlap, and fill the input."""
     assert x is not None  # by the table
-    found = x
+    array = x
     for axis in range(1, x.ndim - 1):
-        split = (*found.shape[:axis], -1, window, *found.shape[axis + 1 :])
-        found = found.reshape(split).max(axis + 1)
-    return found
+        split = (*array.shape[:axis], -1, window, *array.shape[axis + 1 :])
+        array = array.reshape(split).max(axis + 1)
+    return array

@@ -161,10 +161,10 @@ def _by_formula(point: Point, name: str) -> Slopes:
     inputs = [widened(operand) for operand in point.case.inputs]
     with np.errstate(all="ignore"):
         value, size = point.entry.slopes(*map(widened, point.weights), *inputs)[name]
-    found = Slopes(value.shape)
-    found.value, found.size = value, size
-    found.error = np.zeros(value.shape, np.longdouble)
-    return found
+    slopes = Slopes(value.shape)
+    slopes.value, slopes.size = value, size
+    slopes.error = np.zeros(value.shape, np.longdouble)
+    return slopes
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,15 +236,15 @@ def _changes(
 ) -> Array:
     """Return by how much each term changes that counts, weighted as the difference says."""
     value = target[at]
-    found: list[Any] = []
+    changes: list[Any] = []
     for k, weight in stencil:
         target[at] = value + k * np.longdouble(step)
         terms = [np.atleast_1d(term.real) for term in point.terms(inputs, point.weights)]
         # Without the value itself, what does not change is 0, whatever the weights' rounding.
         shares = [weight * (term - x) for term, x in zip(terms, here, strict=True)]
-        found = [a + b for a, b in zip(found, shares, strict=True)] if found else shares
+        changes = [a + b for a, b in zip(changes, shares, strict=True)] if changes else shares
     target[at] = value
-    return np.concatenate([x[np.isfinite(term)] for x, term in zip(found, here, strict=True)])
+    return np.concatenate([x[np.isfinite(term)] for x, term in zip(changes, here, strict=True)])
 
 
 def judge_far(session: Session, point: Point, right: list[list[Slopes]]) -> float:

@@ -179,13 +179,15 @@ def _weights(value: Array, dtype: DType, *, plain: bool, even: bool) -> Array:
     ``even``: of one sign and never 0, so that each element shows.
     """
     complex_ = value.dtype.kind == "c"
-    wanted = np.result_type(dtype.numpy, np.complex64) if complex_ else dt.real_part(dtype).numpy
+    numpy_dtype = (
+        np.result_type(dtype.numpy, np.complex64) if complex_ else dt.real_part(dtype).numpy
+    )
     if plain:
-        return np.ones(value.shape, dtype=wanted)
+        return np.ones(value.shape, dtype=numpy_dtype)
     ramp = np.arange(value.size, dtype=np.float64)
     weights = 1 + ramp % 5 / 4 - (0 if even else ramp % 3 / 2)
     turned = weights + 1j * (ramp % 4 / 2 - 0.5) if complex_ else weights
-    return np.asarray(turned.reshape(value.shape), dtype=wanted)
+    return np.asarray(turned.reshape(value.shape), dtype=numpy_dtype)
 
 
 def widened(operand: Any) -> Any:
@@ -202,10 +204,10 @@ def _values(
     entry: CaseEntry, inputs: Sequence[Any], case: Case, chosen: Sequence[int]
 ) -> list[Array]:
     """Return the oracle's values of the outputs ``chosen``, as far as it determines them."""
-    found = entry.answered(inputs, case.attributes)
-    if isinstance(found, Relation):
-        assert found.first is not None  # gradients are tried where it is determined
-        return [found.first]
-    outputs = found if isinstance(found, tuple) else (found,)
+    answer = entry.answered(inputs, case.attributes)
+    if isinstance(answer, Relation):
+        assert answer.first is not None  # gradients are tried where it is determined
+        return [answer.first]
+    outputs = answer if isinstance(answer, tuple) else (answer,)
     wide = [outputs[at] for at in chosen]
     return [array.value if isinstance(array, Bounded) else np.asarray(array) for array in wide]

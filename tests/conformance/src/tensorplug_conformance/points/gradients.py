@@ -131,12 +131,12 @@ def compare_slopes(
     wrong = ~(np.atleast_1d(error) <= allowed)
     if wrong.any():
         at = tuple(int(number) for number in np.argwhere(wrong)[0])
-        got, wanted = np.atleast_1d(gradient)[at], np.atleast_1d(meant)[at]
+        got, expected = np.atleast_1d(gradient)[at], np.atleast_1d(meant)[at]
         allows = excused is not None and bool(
             np.all(~wrong | np.atleast_1d(excused(gradient, (error - allowed) * scale)))
         )
         raise (ToleratedError if allows else WrongGradientError)(
             f"{what}: {int(wrong.sum())} of {gradient.size} wrong; first at "
-            f"{list(at)}: got {got!s}, must be {wanted!s}"
+            f"{list(at)}: got {got!s}, must be {expected!s}"
         )
     return float(np.max(error)) / eps

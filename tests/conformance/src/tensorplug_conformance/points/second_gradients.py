@@ -101,13 +101,13 @@ def _uneven(array: Array, period: int) -> Array:
 
 def directions_of(point: Point, period: int) -> list[Operand]:
     """Return a direction for each input that is differentiated, None for others."""
-    found: list[Operand] = []
+    directions: list[Operand] = []
     for name, operand in zip(point.entry.spec.input_names, point.case.inputs, strict=True):
         if name not in point.wrt or operand is None:
-            found.append(None)
+            directions.append(None)
         else:
-            found.append(mapped(lambda array: _uneven(array, period), operand))
-    return found
+            directions.append(mapped(lambda array: _uneven(array, period), operand))
+    return directions
 
 
 def moved(point: Point, *steps: tuple[Sequence[Operand], float]) -> list[Any]:
@@ -145,9 +145,9 @@ def _second_gradients(session: Session, point: Point) -> tuple[list[Array], list
     """Return H v, input by input, and J v, output by output."""
     call, primals = point.on(session)
     weights = [session.upload(weight) for weight in point.weights]
-    wanted = directions_of(point, ALONG)
+    directions = directions_of(point, ALONG)
     positions = [point.entry.spec.input_names.index(name) for name in point.wrt]
-    v: list[Any] = [wanted[at] for at in positions]
+    v: list[Any] = [directions[at] for at in positions]
 
     def gradient(inputs: list[Any], incoming: list[Any]) -> list[Any]:
         return list(vjp(call, *inputs, unconnected="zeros")[1](incoming))
@@ -164,11 +164,11 @@ def _listed(operand: Any) -> list[Any]:
 
 
 def _compare(
-    what: str, found: Sequence[Array], directions: Sequence[Any], meant: float, right: Curvature
+    what: str, results: Sequence[Array], directions: Sequence[Any], meant: float, right: Curvature
 ) -> None:
     """Compare <directions, found> with ``meant``, relative to the size of the terms."""
     total, size, share = np.longdouble(0), 0.0, 0.0
-    for item, direction in zip(found, directions, strict=True):
+    for item, direction in zip(results, directions, strict=True):
         if item.shape != direction.shape or item.dtype != direction.dtype:
             raise WrongGradientError(
                 f"{what} is {item.dtype}{list(item.shape)}, must be "

@@ -48,25 +48,25 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Differences:
         one["name"] for one in new.get("evidence", ())
     }
     before, after = ({**_rows(report), **_tests(report, both)} for report in (old, new))
-    found = Differences(notes=_notes(old, new))
-    found.gone = sorted(key for key in before.keys() - after.keys() if _passed(before[key]))
-    found.new = sorted(after.keys() - before.keys())
+    changes = Differences(notes=_notes(old, new))
+    changes.gone = sorted(key for key in before.keys() - after.keys() if _passed(before[key]))
+    changes.new = sorted(after.keys() - before.keys())
     for key in sorted(before.keys() & after.keys()):
         one, other = before[key], after[key]
         change = (key, one["status"], other["status"])
         if _passed(one) and not _passed(other):
-            found.worse.append(change)
+            changes.worse.append(change)
         elif _passed(other) and not _passed(one):
-            found.better.append(change)
+            changes.better.append(change)
         elif not _passed(one) and one["vendor"] in PASSED and other["vendor"] not in PASSED:
-            found.worse.append((key, _BY_VENDOR.format(one["vendor"]), other["vendor"]))
+            changes.worse.append((key, _BY_VENDOR.format(one["vendor"]), other["vendor"]))
         elif not _passed(one) and other["vendor"] in PASSED and one["vendor"] not in PASSED:
-            found.better.append((key, one["vendor"], _BY_VENDOR.format(other["vendor"])))
+            changes.better.append((key, one["vendor"], _BY_VENDOR.format(other["vendor"])))
         elif one["status"] != other["status"]:
-            found.other.append(change)
+            changes.other.append(change)
         elif _passed(one) and _grew(one["ulp"], other["ulp"]):
-            found.error.append((key, one["ulp"], other["ulp"]))
-    return found
+            changes.error.append((key, one["ulp"], other["ulp"]))
+    return changes
 
 
 def _rows(report: Mapping[str, Any]) -> dict[Key, Mapping[str, Any]]:

@@ -86,9 +86,9 @@ def assemble(
     unmet = expectations_.apply(rows, expectations, datetime.now(UTC).date())
     others = [outcome for outcome in outcomes if outcome.item[0] == "evidence"]
     what = "rows, checks and tests" if collections else "rows and checks"
-    told = [f"{len(missing)} {what} were not run"] if missing else []
+    reasons = [f"{len(missing)} {what} were not run"] if missing else []
     strict, vendor = (
-        [*blocked(checks, rows, level, profile=profile), *unmet, *told] for profile in PROFILES
+        [*blocked(checks, rows, level, profile=profile), *unmet, *reasons] for profile in PROFILES
     )
     partial = selection.partial or bool(missing)
     return {
@@ -131,18 +131,20 @@ def assemble(
 
 def _coverage(outcomes: Iterable[Outcome]) -> dict[str, list[int]]:
     """Return, by pair of properties, how many pairs of levels all rows cover, of how many."""
-    found: dict[str, list[int]] = {}
+    by_pair: dict[str, list[int]] = {}
     for outcome in outcomes:
         of = (outcome.verdict or {}).get("coverage", {})
         for kind, counts in of.items():
-            found[kind] = [sum(two) for two in zip(counts, found.get(kind, [0, 0]), strict=True)]
-    return dict(sorted(found.items()))
+            by_pair[kind] = [
+                sum(two) for two in zip(counts, by_pair.get(kind, [0, 0]), strict=True)
+            ]
+    return dict(sorted(by_pair.items()))
 
 
 def verdict(report: Mapping[str, Any], profile: Profile) -> Mapping[str, Any]:
     """Return ``conformant`` and ``blocked_by`` of a report under a profile."""
-    found: Mapping[str, Any] = report if profile == "strict" else report["vendor"]
-    return found
+    judged: Mapping[str, Any] = report if profile == "strict" else report["vendor"]
+    return judged
 
 
 def blocked(
@@ -191,7 +193,7 @@ def _check(outcome: Outcome) -> dict[str, Any]:
 
 def _row(outcome: Outcome) -> dict[str, Any]:
     _, kernel, dtype, mode, *_ = outcome.item
-    found: dict[str, Any] = {
+    entry: dict[str, Any] = {
         "kernel": kernel,
         "dtype": dtype,
         "mode": mode,
@@ -211,9 +213,9 @@ def _row(outcome: Outcome) -> dict[str, Any]:
         "pairs": [0, 0],
     }
     if outcome.verdict is not None:
-        found.update({key: value for key, value in outcome.verdict.items() if key not in LEFT_OUT})
-    found["ulp"] = None if not np.isfinite(found["ulp"]) else round(float(found["ulp"]), 4)
-    return found
+        entry.update({key: value for key, value in outcome.verdict.items() if key not in LEFT_OUT})
+    entry["ulp"] = None if not np.isfinite(entry["ulp"]) else round(float(entry["ulp"]), 4)
+    return entry
 
 
 def _uncovered(
@@ -271,11 +273,11 @@ def read(path: Path) -> dict[str, Any]:
         ReportError: there is no report, it has another version, or it does not fulfil the schema.
 
     """
-    found = parse(path)
-    broken = faults(found)
+    content = parse(path)
+    broken = faults(content)
     if broken:
         raise ReportError(f"{path} does not fulfil the schema of reports: {broken[0]}")
-    return found
+    return content
 
 
 def parse(path: Path) -> dict[str, Any]:
@@ -299,14 +301,14 @@ def parse(path: Path) -> dict[str, Any]:
     return data
 
 
-def faults(found: Any) -> list[str]:
-    """Return where ``found`` does not fulfil the schema; nothing if it does."""
+def faults(content: Any) -> list[str]:
+    """Return where ``content`` does not fulfil the schema; nothing if it does."""
     validator = jsonschema.Draft202012Validator(schema())
     try:
         return [
             f"{'/'.join(map(str, error.absolute_path)) or 'report'}: "
             f"{printable(error.message).replace(chr(10), ' ')[:_LONGEST]}"
-            for error in validator.iter_errors(found)
+            for error in validator.iter_errors(content)
         ]
     except RecursionError:
         return ["report: it is nested too deeply"]

@@ -47,8 +47,10 @@ def script(report: Mapping[str, Any], row: Mapping[str, Any], failure: Mapping[s
         failure["message"],
         f"suite {suite['version']}, seed {seed}",
     ]
-    told = [line for text in head for line in printable("\n".join(text.splitlines())).split("\n")]
-    lines = [f"# {line}".rstrip() for line in told]
+    comment = [
+        line for text in head for line in printable("\n".join(text.splitlines())).split("\n")
+    ]
+    lines = [f"# {line}".rstrip() for line in comment]
     lines += _call(backend, row, failure) if row["mode"] == "native" else []
     lines += [
         "from tensorplug_conformance.reporting.reproduction import reproduce",
@@ -195,13 +197,13 @@ def reproduce(
     if entry is None:
         raise UnknownCaseError(f"this suite has no cases for a kernel {kernel!r}")
     try:
-        found = example(entry, row, seed, case) or _case(entry, row, seed, case)
+        example_case = example(entry, row, seed, case) or _case(entry, row, seed, case)
     except (LookupError, TypeError, ValueError):  # not the id of a variation
-        found = None
-    if found is None:
+        example_case = None
+    if example_case is None:
         raise UnknownCaseError(f"this suite has no case {case!r} of {kernel} in {dtype}")
     session = Session(engine_factory(factory), backend, primitives_only=mode == "decomposed")
-    failure = run_case(session, entry, row, found)
+    failure = run_case(session, entry, row, example_case)
     what = f"{backend}: {kernel} {dtype} {mode}, case {case!r}"
     lines = [] if failure is None else [failure.message]
     outcome = "passes" if failure is None else "fails"
@@ -213,9 +215,9 @@ def reproduce(
 
 def _case(entry: CaseEntry, row: Row, seed: int, name: str) -> Case | None:
     """Return the case of that name: with all its presentations, or the one that the name tells."""
-    base, _, told = name.partition(MARK)
+    base, _, presentation_id = name.partition(MARK)
     cases = planned(entry, row, cases_of(entry, row, seed)).cases
     first = next((case for case in cases if case.id == base), None)
-    if first is None or not told:
+    if first is None or not presentation_id:
         return first
-    return replace(first, presentations=(Presentation.of(told),))
+    return replace(first, presentations=(Presentation.of(presentation_id),))

@@ -89,8 +89,8 @@ def could_be(row: Mapping[str, Any], performance: Mapping[str, Any]) -> Estimate
 def taken(row: Mapping[str, Any]) -> float | None:
     """Return the seconds of a call as the backend runs it; None if it does not."""
     seconds = row["seconds"]
-    found: float | None = seconds.get("native", seconds.get("decomposed"))
-    return found
+    fastest: float | None = seconds.get("native", seconds.get("decomposed"))
+    return fastest
 
 
 def hurried(row: Mapping[str, Any]) -> bool:

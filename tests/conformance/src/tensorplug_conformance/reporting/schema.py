@@ -29,8 +29,8 @@ _LONGEST: Final = 200  # characters of a fault, which quotes what is wrong
 def schema() -> dict[str, Any]:
     """Return the JSON schema that every report fulfils."""
     path = resources.files(__package__) / "report.schema.json"
-    found: dict[str, Any] = json.loads(path.read_text("utf-8"))
-    return found
+    content: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    return content
 
 
 def misfit(item: Item, verdict: Any) -> str:
@@ -62,13 +62,13 @@ def misfit(item: Item, verdict: Any) -> str:
 
 def misfit_introduction(backend: Mapping[str, Any]) -> str:
     """Return why a report cannot have what a worker tells of its backend; empty if it can."""
-    told = {part: value for part, value in backend.items() if part != "kernels"}
+    description = {part: value for part, value in backend.items() if part != "kernels"}
     kernels = backend.get("kernels", [])
     if not isinstance(kernels, list) or not all(isinstance(name, str) for name in kernels):
         return "kernels are no list of names"
-    if "name" in told:  # the one that was asked for
+    if "name" in description:  # the one that was asked for
         return "it has a name of its own"
-    return _first_fault("backend", {"name": "x", **told})
+    return _first_fault("backend", {"name": "x", **description})
 
 
 def _parts(kind: str) -> set[str]:

@@ -141,23 +141,29 @@ def as_expected(report: Mapping[str, Any]) -> bool:
     )
 
 
-def show_differences(found: Differences, console: Console) -> None:
+def show_differences(difference: Differences, console: Console) -> None:
     """Print what changed between two reports."""
-    for note in found.notes:
+    for note in difference.notes:
         console.print(f"[yellow]{for_terminal(note)}[/]", highlight=False)
     for title, style, changes in (
-        ("worse", "red", found.worse),
-        ("better", "green", found.better),
-        ("other", "yellow", found.other),
+        ("worse", "red", difference.worse),
+        ("better", "green", difference.better),
+        ("other", "yellow", difference.other),
     ):
         for key, before, after in changes:
             what = " ".join(key)
             console.print(f"[{style}]{title}[/] {what}: {before}, now {after}", highlight=False)
-    for key in found.gone:
+    for key in difference.gone:
         console.print(f"[red]gone[/] {' '.join(key)}", highlight=False)
-    if found.new:
-        console.print(f"{len(found.new)} rows are new", highlight=False)
-    for key, one, other in found.error:
+    if difference.new:
+        console.print(f"{len(difference.new)} rows are new", highlight=False)
+    for key, one, other in difference.error:
         console.print(f"[yellow]error[/] {' '.join(key)}: {one} ulp, now {other}", highlight=False)
-    if not (found.worse or found.better or found.other or found.gone or found.error):
+    if not (
+        difference.worse
+        or difference.better
+        or difference.other
+        or difference.gone
+        or difference.error
+    ):
         console.print("no row changed", highlight=False)

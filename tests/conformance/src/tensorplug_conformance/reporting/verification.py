@@ -18,28 +18,28 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-def verify(found: Any) -> list[str]:
+def verify(content: Any) -> list[str]:
     """Return what is wrong with a report; nothing if it is consistent.
 
     A consistent report fulfils the schema, was made by this version of the suite, counts what
     this suite counts at its level, adds up, and judges as its rows and checks require. Only
     another run of the suite can tell whether the numbers were really measured.
     """
-    broken = [f"schema: {fault}" for fault in report.faults(found)]
-    if not broken and found["interrupted"]:
+    broken = [f"schema: {fault}" for fault in report.faults(content)]
+    if not broken and content["interrupted"]:
         broken = ["the run was interrupted"]
     return broken or [
-        *_versions(found),
-        *_denominator(found),
-        *_checks(found),
-        *_others(found),
-        *_totals(found),
-        *_judgement(found),
+        *_versions(content),
+        *_denominator(content),
+        *_checks(content),
+        *_others(content),
+        *_totals(content),
+        *_judgement(content),
     ]
 
 
-def _versions(found: Mapping[str, Any]) -> list[str]:
-    suite = found["suite"]
+def _versions(content: Mapping[str, Any]) -> list[str]:
+    suite = content["suite"]
     own = {
         "version": SUITE_VERSION,
         "tolerances": tolerances().version,
@@ -52,35 +52,35 @@ def _versions(found: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _denominator(found: Mapping[str, Any]) -> list[str]:
+def _denominator(content: Mapping[str, Any]) -> list[str]:
     """Compare the rows with those that a whole run has, and the hash with that of the cases."""
     known = entries(extension_tables())
-    listed = [Row(row["kernel"], row["dtype"], row["mode"]) for row in found["rows"]]
+    listed = [Row(row["kernel"], row["dtype"], row["mode"]) for row in content["rows"]]
     faults = [f"two rows for {row}" for row, count in Counter(listed).items() if count > 1]
     foreign = sorted({row.kernel for row in listed} - set(known))
     if foreign:
         return [*faults, f"no cases here for {', '.join(foreign)}: is an extension missing?"]
-    if not found["partial"]:
-        whole = [row for level in range(found["level"] + 1) for row in rows(level, known)]
+    if not content["partial"]:
+        whole = [row for level in range(content["level"] + 1) for row in rows(level, known)]
         missing = set(whole) - set(listed)
         if missing:
             some = ", ".join(f"{row.kernel} {row.dtype} {row.mode}" for row in sorted(missing)[:3])
             faults.append(f"{len(missing)} rows are missing, such as {some}")
-    cases, digest = fingerprint(listed, known, found["suite"]["seed"])
-    told = found["denominator"]
+    cases, digest = fingerprint(listed, known, content["suite"]["seed"])
+    stated = content["denominator"]
     for name, value in (("rows", len(listed)), ("cases", cases), ("sha256", digest)):
-        if told[name] != value:
-            faults.append(f"denominator: {name} is {told[name]}, but the rows make {value}")
+        if stated[name] != value:
+            faults.append(f"denominator: {name} is {stated[name]}, but the rows make {value}")
     return faults
 
 
-def _checks(found: Mapping[str, Any]) -> list[str]:
+def _checks(content: Mapping[str, Any]) -> list[str]:
     """Compare the checks with those that a whole run has."""
-    listed = Counter((check["level"], check["check"]) for check in found["checks"])
+    listed = Counter((check["level"], check["check"]) for check in content["checks"])
     faults = [f"two verdicts on check {name!r}" for (_, name), n in listed.items() if n > 1]
-    if found["partial"]:
+    if content["partial"]:
         return faults
-    levels = range(found["level"] + 1)
+    levels = range(content["level"] + 1)
     whole = {(check.level, check.id) for level in levels for check in checks(level)}
     missing = sorted(whole - listed.keys())
     if missing:
@@ -89,13 +89,13 @@ def _checks(found: Mapping[str, Any]) -> list[str]:
     return faults
 
 
-def _others(found: Mapping[str, Any]) -> list[str]:
+def _others(content: Mapping[str, Any]) -> list[str]:
     """Compare the tests of others with those of the collections that are installed here.
 
     Without the same versions nothing can be compared but the names with one another.
     """
     faults = []
-    for one in found.get("evidence", ()):
+    for one in content.get("evidence", ()):
         name = one["name"]
         listed = Counter((test["group"], test["test"]) for test in one["tests"])
         faults += [f"{name}: two results of {test}" for (_, test), n in listed.items() if n > 1]
@@ -113,11 +113,11 @@ def _others(found: Mapping[str, Any]) -> list[str]:
     return faults
 
 
-def _totals(found: Mapping[str, Any]) -> list[str]:
-    rows_, totals = found["rows"], found["totals"]
+def _totals(content: Mapping[str, Any]) -> list[str]:
+    rows_, totals = content["rows"], content["totals"]
     counted = {
         "rows": dict(Counter(row["status"] for row in rows_)),
-        "checks": dict(Counter(check["status"] for check in found["checks"])),
+        "checks": dict(Counter(check["status"] for check in content["checks"])),
         "cases_passed": sum(row["passed"] for row in rows_),
     }
     faults = [
@@ -126,7 +126,7 @@ def _totals(found: Mapping[str, Any]) -> list[str]:
         if totals[name] != value
     ]
     for row in rows_:
-        if row["examples"] > found["suite"]["examples"]:
+        if row["examples"] > content["suite"]["examples"]:
             faults.append(f"{row['kernel']}: {row['examples']} examples, more than were requested")
         parts = row["passed"] + row["declined"] + row["unsupported"] + len(row["failed"])
         passes = row["status"] in PASSED
@@ -150,16 +150,18 @@ def _is_too_lenient(row: Mapping[str, Any]) -> bool:
     return not tolerated and row["vendor"] != row["status"]
 
 
-def _judgement(found: Mapping[str, Any]) -> list[str]:
+def _judgement(content: Mapping[str, Any]) -> list[str]:
     faults = []
     for profile in PROFILES:
-        reasons = report.blocked(found["checks"], found["rows"], found["level"], profile=profile)
-        told = report.verdict(found, profile)
-        untold = [reason for reason in reasons if reason not in told["blocked_by"]]
+        reasons = report.blocked(
+            content["checks"], content["rows"], content["level"], profile=profile
+        )
+        stated = report.verdict(content, profile)
+        untold = [reason for reason in reasons if reason not in stated["blocked_by"]]
         faults += [f"{profile}: the report does not say: {reason}" for reason in untold]
-        conformant = None if found["partial"] else not told["blocked_by"]
-        if told["conformant"] is not conformant:
+        conformant = None if content["partial"] else not stated["blocked_by"]
+        if stated["conformant"] is not conformant:
             faults.append(
-                f"{profile}: conformant is {told['conformant']}, but its rows say {conformant}"
+                f"{profile}: conformant is {stated['conformant']}, but its rows say {conformant}"
             )
     return faults

@@ -95,7 +95,7 @@ def certify(
 
     """
     others = [item for name in collections for item in evidence.items_of(name)]
-    told = [evidence.described(name) for name in collections]
+    described = [evidence.described(name) for name in collections]
     began, clock = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
     chosen = selection or Selection()
     known = entries(extension_tables())
@@ -125,7 +125,7 @@ def certify(
             "examples": examples,
             "level": level,
             "selection": asdict(chosen),
-            "evidence": {one["name"]: one["versions"] for one in told},
+            "evidence": {one["name"]: one["versions"] for one in described},
             "item limit": (limits or Limits()).item,
             "cases": [cases, digest],
             "backend": {key: value for key, value in (opened or {}).items() if key != "kernels"},
@@ -190,7 +190,7 @@ def certify(
         started=began,
         expectations=expectations,
         profile=profile,
-        collections=told,
+        collections=described,
     )
 
 

@@ -63,21 +63,21 @@ class Journal:
 
         """
         path = folder / NAME
-        found = cls(folder)
+        journal = cls(folder)
         try:
             lines = path.read_bytes().split(b"\n")[:-1]
-            found.header = dict(json.loads(lines[0])["run"])
+            journal.header = dict(json.loads(lines[0])["run"])
             for line in lines[1:]:
-                found._read(json.loads(line))
+                journal._read(json.loads(line))
         except FileNotFoundError:
             raise ResumeError(
                 f"{folder} has no run to resume: there is no {NAME}, which a complete run removes"
             ) from None
         except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
             raise ResumeError(f"{path} is not the journal of a run: {error!r}") from error
-        found.seconds += found._clock
-        found._clock = 0.0
-        return found
+        journal.seconds += journal._clock
+        journal._clock = 0.0
+        return journal
 
     def _read(self, event: Mapping[str, Any]) -> None:
         if "backend" in event:
@@ -101,15 +101,15 @@ class Journal:
             ResumeError: the run was of something else, or the folder cannot be written.
 
         """
-        told: dict[str, Any] = json.loads(json.dumps(header))
+        content: dict[str, Any] = json.loads(json.dumps(header))
         if self.header is not None:
-            self._check(told)
-        first: dict[str, Any] = {"resumed": True} if self.header else {"run": told}
+            self._check(content)
+        first: dict[str, Any] = {"resumed": True} if self.header else {"run": content}
         try:
             self._file = self._opened()
         except OSError as error:
             raise ResumeError(f"{self.folder} cannot be written: {error}") from error
-        self.header = self.header or told
+        self.header = self.header or content
         self._clock = time.monotonic()
         self._write(first)
 
@@ -123,8 +123,8 @@ class Journal:
             path.write_bytes(path.read_bytes().rpartition(b"\n")[0] + b"\n")
         return path.open("a", encoding="utf-8")
 
-    def _check(self, told: Mapping[str, Any]) -> None:
-        before, now = _flat(self.header or {}), _flat(told)
+    def _check(self, content: Mapping[str, Any]) -> None:
+        before, now = _flat(self.header or {}), _flat(content)
         changes = [
             f"{name} was {before.get(name)}, is {now.get(name)}"
             for name in {**before, **now}
@@ -176,10 +176,10 @@ class Journal:
 
 def _flat(header: Mapping[str, Any]) -> dict[str, Any]:
     """Return a header with the parts of its parts, so that only what differs is told."""
-    found: dict[str, Any] = {}
+    flat_content: dict[str, Any] = {}
     for name, value in header.items():
         if isinstance(value, dict):
-            found.update({f"{name} {part}": inner for part, inner in value.items()})
+            flat_content.update({f"{name} {part}": inner for part, inner in value.items()})
         else:
-            found[name] = value
-    return found
+            flat_content[name] = value
+    return flat_content

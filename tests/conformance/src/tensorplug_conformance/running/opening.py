@@ -38,10 +38,10 @@ def check_opens(target: Target, limits: Limits) -> dict[str, Any]:
             Selection.read().pick(BACKENDS, backend_name)
         except TensorplugError as error:
             raise NotOpenedError(_one_line(str(error))) from error
-    found, reason = _tried(target, limits.opening)
+    introduction, reason = _tried(target, limits.opening)
     if reason:
         raise NotOpenedError(f"backend {target.backend!r} does not open: {_one_line(reason)}")
-    return found
+    return introduction
 
 
 def _tried(target: Target, seconds: float) -> tuple[dict[str, Any], str]:

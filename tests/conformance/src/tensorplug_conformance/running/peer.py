@@ -63,14 +63,14 @@ class Peer:
 
         """
         try:
-            found = self._answers.get(timeout=seconds)
+            answer = self._answers.get(timeout=seconds)
         except queue.Empty:
             raise PeerLostError(f"it hung: it did not end within {seconds:.0f} s") from None
-        if found is None:
+        if answer is None:
             code = self._process.wait()
             how = f"died of signal {-code}" if code < 0 else f"ended with exit status {code}"
             raise PeerLostError(f"the process {how}")
-        return found[0]
+        return answer[0]
 
     def stop(self) -> None:
         """Kill the process if it still runs."""

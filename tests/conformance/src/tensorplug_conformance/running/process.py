@@ -196,9 +196,9 @@ class WorkerProcess:
 
     def _how(self) -> str:
         """Return how the process ended, as its parent tells."""
-        told = self._told.read().strip() if self._told is not None else ""
-        if told:
-            return told
+        end = self._told.read().strip() if self._told is not None else ""
+        if end:
+            return end
         code = self._process.returncode
         if code >= 0:
             return f"ended with exit status {code}"

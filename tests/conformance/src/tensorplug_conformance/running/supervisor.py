@@ -83,22 +83,22 @@ class Attendant:
         Once ``over``, the process is gone, and the items that it still holds were not begun.
         """
         self.over = self._process.ended()  # asked before reading, so that nothing said is lost
-        found: list[tuple[int, Outcome]] = []
+        outcomes: list[tuple[int, Outcome]] = []
         try:
             for event in self._process.heard():
-                found += self._heard(event)
+                outcomes += self._heard(event)
             self._process.check()
         except StrangeError as error:
             self.over = True
-            return [*found, *self._closed(None, f"{error}{self._process.during()}")]
+            return [*outcomes, *self._closed(None, f"{error}{self._process.during()}")]
         silent = time.monotonic() - self._since
         if self.over:
-            found += self._ended(self._process.epitaph())
+            outcomes += self._ended(self._process.epitaph())
         elif self.in_hand and silent > self._patience():
             self.over = True
             hung = f"it hung: it did not end within {silent:.0f} s"
-            found += self._ended(hung + self._process.during())
-        return found
+            outcomes += self._ended(hung + self._process.during())
+        return outcomes
 
     def _patience(self) -> float:
         return self._limits.item if self.began else self._limits.opening
@@ -156,11 +156,13 @@ class Attendant:
 def _introduction(event: dict[str, Any]) -> dict[str, Any]:
     """Return what the backend says of itself, or why it does not open."""
     said = event.get("backend")
-    found = said if isinstance(said, dict) and said else {"error": str(event.get("error", ""))}
-    fault = misfit_introduction(found)
+    introduction = (
+        said if isinstance(said, dict) and said else {"error": str(event.get("error", ""))}
+    )
+    fault = misfit_introduction(introduction)
     if fault:
         raise StrangeError(f"{_STRANGE}what the backend says of itself: {fault}")
-    return found
+    return introduction
 
 
 def _verdict(item: Item, event: dict[str, Any]) -> tuple[dict[str, Any] | None, str]:

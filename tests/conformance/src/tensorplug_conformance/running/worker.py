@@ -85,8 +85,8 @@ class Worker:
 
     def _replaced(self) -> str:
         """Return which functions the backend has replaced; empty if none."""
-        found = self._functions.replaced()
-        return f"functions were replaced in the process: {', '.join(found[:3])}" * bool(found)
+        names = self._functions.replaced()
+        return f"functions were replaced in the process: {', '.join(names[:3])}" * bool(names)
 
     def row(self, kernel: str, dtype: str, mode: Mode, examples: int = 0) -> RowVerdict:
         """Return the verdict on a row of cases and random examples."""

@@ -56,9 +56,9 @@ def _unfit(backend: str) -> str:
     except TensorplugError as error:
         return f"the clean reference {backend!r} does not open: {error}"
     # Some saboteurs write into buffers, or read strides.
-    found = session.device.backend.from_host(np.zeros(1, np.float32))
+    buffer = session.device.backend.from_host(np.zeros(1, np.float32))
     session.close()
-    if not isinstance(found, np.ndarray):
+    if not isinstance(buffer, np.ndarray):
         return f"the clean reference must have NumPy arrays as buffers: {backend} has others"
     return ""
 
@@ -78,8 +78,8 @@ def _show(results: Results, console: Console) -> int:
     if wrong:
         console.print(f"[bold red]{wrong} came out wrong[/], {caught} saboteurs caught")
         return 1
-    told = f"{caught} saboteurs caught, {len(results.trials)} trials of backends"
-    console.print(f"[bold green]all right[/]: {told}")
+    summary = f"{caught} saboteurs caught, {len(results.trials)} trials of backends"
+    console.print(f"[bold green]all right[/]: {summary}")
     return 0
 
 

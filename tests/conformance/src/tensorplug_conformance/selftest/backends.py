@@ -179,7 +179,7 @@ class _BindsTheFirst(Delegate):
     def bind_constants(self, call: Any, constants: Any) -> Any:
         def run(*inputs: Any) -> Any:
             pairs = zip(inputs, kept, strict=True)
-            return call(*(given if constant is None else constant for given, constant in pairs))
+            return call(*(buffer if constant is None else constant for buffer, constant in pairs))
 
         key = tuple(None if each is None else (each.shape, each.dtype) for each in constants)
         kept = self._first.setdefault(key, constants)

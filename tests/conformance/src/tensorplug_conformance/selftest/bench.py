@@ -160,10 +160,10 @@ def _worked_out(entry: CaseEntry, case: Case) -> Case:
     """Return the case with the oracle's answer in it."""
     if case.expected is not None or entry.oracle is None:
         return case
-    found = entry.answer(case)
-    if isinstance(found, Relation):
+    answer = entry.answer(case)
+    if isinstance(answer, Relation):
         return case
-    return replace(case, expected=found if isinstance(found, tuple) else (found,))
+    return replace(case, expected=answer if isinstance(answer, tuple) else (answer,))
 
 
 def _may_be_special(case: Case) -> bool:

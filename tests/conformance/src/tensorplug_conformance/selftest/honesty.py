@@ -132,9 +132,9 @@ def try_misbehaviour(wrong: Misbehaviour) -> Trial:
     items = [before, wrong.item, after]
     limits = Limits(item=_SOON if wrong.reason == _HUNG else _PATIENCE)
     outcomes = supervise(target, items, 0, limits, lambda _outcome: None)
-    found = [_verdict(outcome) for outcome in outcomes]
-    status, reason = found[1]
-    around = {found[0][0], found[2][0]}
+    verdicts = [_verdict(outcome) for outcome in outcomes]
+    status, reason = verdicts[1]
+    around = {verdicts[0][0], verdicts[2][0]}
     right = status == wrong.status and wrong.reason in reason
     right &= "pass native" not in around if wrong.alone else around == {"pass native"}
     others = "" if wrong.alone else f"; before and after: {', '.join(sorted(around))}"

@@ -146,11 +146,11 @@ ATTACKS: Final[Sequence[Attack]] = (
 
 def hostile() -> Engine:
     """Return an engine in which each kernel of an attack attacks and computes."""
-    found = build_engine()
-    found.open(_REFERENCE)
+    engine = build_engine()
+    engine.open(_REFERENCE)
     entries = [(_REFERENCE, kernel_entry(attack.spec, _attacking(attack))) for attack in ATTACKS]
-    found.registry.add(Owner("hostile"), kernels=entries, override=True)
-    return found
+    engine.registry.add(Owner("hostile"), kernels=entries, override=True)
+    return engine
 
 
 def _attacking(attack: Attack) -> Callable[[Any], Any]:

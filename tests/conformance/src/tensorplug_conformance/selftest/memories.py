@@ -206,11 +206,11 @@ class _KeepsWhatIsRead(Delegate):
         self.kept: list[Any] = []
 
     def to_host(self, buffer: Any) -> Array:
-        found = self.clean.to_host(buffer)
+        array = self.clean.to_host(buffer)
         self.reads += 1
         if self.reads % 100 == 0:
-            self.kept.append(np.array(found))
-        return found
+            self.kept.append(np.array(array))
+        return array
 
 
 class _ComputesByAPrivateDoor(Delegate):

@@ -38,14 +38,14 @@ def _with_neg(neg: Callable[..., Any]) -> Engine:
 
 
 def _replaced(*entries: KernelEntry, alone: bool = False, engine: Engine | None = None) -> Engine:
-    found = engine or build_engine()
-    found.open(REFERENCE)
+    changed = engine or build_engine()
+    changed.open(REFERENCE)
     for entry in entries:
         if alone:
-            found.registry.remove_kernel(entry.spec.name, REFERENCE)
+            changed.registry.remove_kernel(entry.spec.name, REFERENCE)
         wrong = [(REFERENCE, entry)]
-        found.registry.add(Owner("misbehaving"), kernels=wrong, override=True)
-    return found
+        changed.registry.add(Owner("misbehaving"), kernels=wrong, override=True)
+    return changed
 
 
 def dies() -> Engine:
@@ -335,8 +335,8 @@ def answers_from_the_host() -> Engine:
         return backend.from_host(backend.to_host(a) + backend.to_host(b))
 
     def total(x: Any, *, axis: Any, keep_dims: bool, backend: Any) -> Any:
-        found = backend.to_host(x)
-        return backend.from_host(np.asarray(found.sum(axis=axis, keepdims=keep_dims)))
+        array = backend.to_host(x)
+        return backend.from_host(np.asarray(array.sum(axis=axis, keepdims=keep_dims)))
 
     return _replaced(
         kernel_entry(specs.ADD, add), kernel_entry(specs.SUM, total), engine=_lying(Remote)

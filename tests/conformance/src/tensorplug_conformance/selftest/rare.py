@@ -41,39 +41,39 @@ def _one_in(calls: int, act: Callable[[Call, list[Any]], list[Any]]) -> Callable
     return wrong
 
 
-def _other_elements(call: Call, found: list[Any]) -> list[Any]:
-    arrays = [np.array(call.backend.to_host(buffer)) for buffer in found]
+def _other_elements(call: Call, results: list[Any]) -> list[Any]:
+    arrays = [np.array(call.backend.to_host(buffer)) for buffer in results]
     return [call.backend.from_host(changed(array, -1)) for array in arrays]
 
 
-def _other_shape(call: Call, found: list[Any]) -> list[Any]:
-    return [call.backend.from_host(np.array(call.backend.to_host(item))[None]) for item in found]
+def _other_shape(call: Call, results: list[Any]) -> list[Any]:
+    return [call.backend.from_host(np.array(call.backend.to_host(item))[None]) for item in results]
 
 
-def _print(_call: Call, found: list[Any]) -> list[Any]:
+def _print(_call: Call, results: list[Any]) -> list[Any]:
     sys.stdout.write("still here\n")
-    return found
+    return results
 
 
-def _write(_call: Call, found: list[Any]) -> list[Any]:
+def _write(_call: Call, results: list[Any]) -> list[Any]:
     os.write(2, b"still here\n")
-    return found
+    return results
 
 
-def _keep_results(call: Call, found: list[Any]) -> list[Any]:
-    call.lasting.setdefault("kept", []).append(found)
-    return found
+def _keep_results(call: Call, results: list[Any]) -> list[Any]:
+    call.lasting.setdefault("kept", []).append(results)
+    return results
 
 
-def _keep_copies(call: Call, found: list[Any]) -> list[Any]:
-    copies = [np.array(call.backend.to_host(item)) for item in found]
+def _keep_copies(call: Call, results: list[Any]) -> list[Any]:
+    copies = [np.array(call.backend.to_host(item)) for item in results]
     call.lasting.setdefault("kept", []).append(copies)
-    return found
+    return results
 
 
-def _keep_inputs(call: Call, found: list[Any]) -> list[Any]:
+def _keep_inputs(call: Call, results: list[Any]) -> list[Any]:
     call.lasting.setdefault("kept", []).append(list(call.buffers))
-    return found
+    return results
 
 
 def _after(calls: int) -> Callable[[Call], Any]:
@@ -95,8 +95,8 @@ def _loses_a_race(call: Call) -> Any:
     end = time.monotonic() + 0.02
     while call.lasting["place"] is mine and time.monotonic() < end:
         time.sleep(0.001)  # another thread may come in between, as it may on real hardware
-    found: list[Any] = call.lasting["place"]
-    return found
+    results: list[Any] = call.lasting["place"]
+    return results
 
 
 KINDS: Final = (

@@ -147,9 +147,9 @@ class Witness:
     struck: bool = False
     signed_zero: bool = True
 
-    def compare(self, found: Sequence[Array], clean: Sequence[Array]) -> None:
+    def compare(self, results: Sequence[Array], clean: Sequence[Array]) -> None:
         """Record one call."""
-        for a, b in zip(found, clean, strict=True):
+        for a, b in zip(results, clean, strict=True):
             self.struck |= not _alike(a, b, signed_zero=self.signed_zero)
 
 
@@ -233,18 +233,20 @@ class _Wrapped:
             operand = {**extras, **changed, "attributes": {**attributes, **changed}}
             if made is not None:
                 operand["out"] = tuple(made) if several else made[0]
-            given = others or types
+            used_types = others or types
             if widens:  # the clean kernel leaves the dtype to the engine
-                buffers, given, operand["out"] = _widened(backend, buffers, given, operand["out"])
+                buffers, used_types, operand["out"] = _widened(
+                    backend, buffers, used_types, operand["out"]
+                )
             asked = {name: operand[name] for name in entry.asks}
             if entry.prepares:
-                result = entry.function(*given, **asked)(*buffers)
+                result = entry.function(*used_types, **asked)(*buffers)
             else:
                 result = entry.function(*buffers, **asked)
-            found = list(result) if several else [result]
+            results = list(result) if several else [result]
             if widens:
-                return [_rounded(backend, *pair) for pair in zip(found, outs, strict=True)]
-            return found
+                return [_rounded(backend, *pair) for pair in zip(results, outs, strict=True)]
+            return results
 
         def kernel(*buffers: Any) -> Any:
             call = Call(
@@ -259,15 +261,17 @@ class _Wrapped:
                 self.allowed,
             )
             before = call.clean() if self.witness.watching else []
-            found = self.saboteur.wrong(call)
+            results = self.saboteur.wrong(call)
             if not self.saboteur.raw:
-                found = [
+                results = [
                     backend.from_host(_fitted(item, type_))
-                    for item, type_ in zip(found, outs, strict=True)
+                    for item, type_ in zip(results, outs, strict=True)
                 ]
             if self.witness.watching:
-                self.witness.compare([np.array(backend.to_host(array)) for array in found], before)
-            return found if several else found[0]
+                self.witness.compare(
+                    [np.array(backend.to_host(array)) for array in results], before
+                )
+            return results if several else results[0]
 
         return kernel
 

@@ -72,8 +72,8 @@ def _only(
     """Return a saboteur that strikes under a condition only."""
 
     def wrong(call: Call) -> Any:
-        found = call.clean()
-        return [change(array) for array in found] if condition(call) else found
+        results = call.clean()
+        return [change(array) for array in results] if condition(call) else results
 
     return wrong
 
@@ -128,12 +128,12 @@ def _stale(call: Call) -> Any:
 
 
 def _second_call(call: Call) -> Any:
-    found = call.clean()
+    results = call.clean()
     call.memory["calls"] = call.memory.get("calls", 0) + 1
     if call.memory["calls"] < 3:
-        return found
+        return results
     with np.errstate(over="ignore"):  # after the largest number comes infinity
-        return [np.nextafter(array, np.inf) for array in found]
+        return [np.nextafter(array, np.inf) for array in results]
 
 
 def _narrow_channels(call: Call) -> Any:

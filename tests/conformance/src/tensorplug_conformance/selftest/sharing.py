@@ -75,25 +75,25 @@ def run(
     parts = list(_parts(plan))
     started(len(parts))
     work = partial(_carry_out, plan)
-    told: list[Told] = []
+    answers: list[Told] = []
     if jobs == 1:
         for part in parts:
-            told.append(work(part))
+            answers.append(work(part))
             heard()
     else:
         with spawned_pool(jobs, gc.set_threshold, COLLECTED) as pool:
             futures = [pool.submit(work, part) for part in parts]
             for _ in as_completed(futures):
                 heard()
-            told = [future.result() for future in futures]
+            answers = [future.result() for future in futures]
     chosen = _chosen(plan)
-    trials = [trial for some, _ in told for trial in some]
+    trials = [trial for some, _ in answers for trial in some]
     clean = _clean_rows(plan)
     if clean and all(trial.right for trial in trials if trial.name.startswith("clean ")):
         trials.append(Trial(f"clean {plan.backend}: {len(clean)} rows", True, "all pass"))
     return Results(
         trials,
-        [Finding(chosen[at], *rest) for _, findings in told for at, *rest in findings],  # type: ignore[arg-type]  # an outcome
+        [Finding(chosen[at], *rest) for _, findings in answers for at, *rest in findings],  # type: ignore[arg-type]  # an outcome
     )
 
 
@@ -178,9 +178,9 @@ def _tried(plan: Plan, which: tuple[int, ...]) -> list[tuple[int, str, str]]:
     """Try saboteurs in turn on one session; return numbers, since functions cannot be sent."""
     session = Session(engine_factory(None), plan.backend)
     bench = Bench(session, entries())
-    found: list[tuple[int, str, str]] = []
+    findings: list[tuple[int, str, str]] = []
     for at in which:
         finding = bench.try_one(_chosen(plan)[at])
-        found.append((at, finding.outcome, finding.evidence))
+        findings.append((at, finding.outcome, finding.evidence))
     session.close()
-    return found
+    return findings

@@ -45,8 +45,8 @@ def try_null(function: str) -> Trial:
             passed.append(name)
     session.close()
     said = f"{len(PRIMITIVES) - len(passed)} of {len(PRIMITIVES)} primitives fail"
-    told = f"passed: {', '.join(passed)}" if passed else said
-    return Trial(f"null backend: {function}", not passed, told)
+    evidence = f"passed: {', '.join(passed)}" if passed else said
+    return Trial(f"null backend: {function}", not passed, evidence)
 
 
 def try_backend(backend: str, wrong: WrongBackend) -> Trial:

@@ -147,9 +147,9 @@ def _layer_norm_grad(dy: Array, x: Array, *, axis: Any, epsilon: float) -> Array
     centred = z - mean(z)
     deviation = np.sqrt(mean(centred**2) + epsilon)
     scores = centred / deviation
-    found = (wide - mean(wide) - scores * mean(wide * scores)) / deviation
+    slope = (wide - mean(wide) - scores * mean(wide * scores)) / deviation
     lost = np.isinf(dy).any(axis=axes, keepdims=True)
-    return np.asarray(np.where(lost, np.nan, found).astype(x.dtype))
+    return np.asarray(np.where(lost, np.nan, slope).astype(x.dtype))
 
 
 _SINGLE: Final = frozenset({dt.float32})
@@ -217,6 +217,6 @@ def try_vendor(backend: str, known: Mapping[str, CaseEntry], vendor: Vendor) -> 
         session.close()
     right = verdict.status == "fail" and (verdict.vendor == "pass native") is vendor.passes
     # What decides comes first: a row that a vendor's bounds fail has a failure outside of them.
-    told = next((f.message for f in sorted(verdict.failures, key=lambda f: f.tolerated)), "")
-    evidence = f"strictly: {verdict.status}, within a vendor's bounds: {verdict.vendor}; {told}"
+    message = next((f.message for f in sorted(verdict.failures, key=lambda f: f.tolerated)), "")
+    evidence = f"strictly: {verdict.status}, within a vendor's bounds: {verdict.vendor}; {message}"
     return Trial(f"backend that {vendor.name}", right, evidence)

@@ -47,9 +47,9 @@ def narrow_softmax(x: Array, *, dim: int) -> Array:
 def narrow_norm(x: Array, scale: Any, offset: Any, *, axis: Any, epsilon: float) -> Array:
     centred = x - narrow_mean(x, axis=axis, keep_dims=True)
     variance = narrow_mean(centred * centred, axis=axis, keep_dims=True).astype(np.float32)
-    found = centred.astype(np.float32) / np.sqrt(variance + epsilon)
-    found = found if scale is None else found * scale.astype(np.float32)
-    return np.asarray(found if offset is None else found + offset.astype(np.float32))
+    scores = centred.astype(np.float32) / np.sqrt(variance + epsilon)
+    scores = scores if scale is None else scores * scale.astype(np.float32)
+    return np.asarray(scores if offset is None else scores + offset.astype(np.float32))
 
 
 def scatter_assigns(indices: Array, updates: Array, *, shape: Any) -> Array:

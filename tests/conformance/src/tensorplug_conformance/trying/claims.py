@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 
 def claimed(session: Session, kernel: str, dtype: DType) -> bool:
     """Return whether the backend registers a kernel that may be native in ``dtype``."""
-    found = session.registration(kernel)
-    return found is not None and (found.dtypes is None or dtype in found.dtypes)
+    registration = session.registration(kernel)
+    return registration is not None and (
+        registration.dtypes is None or dtype in registration.dtypes
+    )
 
 
 def in_vain(session: Session, entry: CaseEntry, row: Row, seed: int) -> str:
@@ -32,8 +34,8 @@ def in_vain(session: Session, entry: CaseEntry, row: Row, seed: int) -> str:
     natively; that is asked of its preparation, and nothing is run.
     """
     name, backend = row.kernel, session.device.backend_name
-    found = session.registration(name)
-    if found is not None and found.dtypes is not None:
+    registration = session.registration(name)
+    if registration is not None and registration.dtypes is not None:
         return f"backend {backend!r} claims {name} in {row.dtype} and never runs it"
     others = [Row(name, dtype.name, "native") for dtype in entry.dtypes if dtype.name != row.dtype]
     if any(_runs(session, entry, other, seed) for other in others):

@@ -52,8 +52,8 @@ def disturbed(
         try:
             start.wait(_PATIENCE)
             for number in range(calls):
-                for meant, found in zip(alone[at], call(at), strict=True):
-                    if not same_bits(meant, found):
+                for meant, result in zip(alone[at], call(at), strict=True):
+                    if not same_bits(meant, result):
                         faults.append(
                             "a call in another thread at the same time changed a result "
                             f"(in the {number + 1}. of {calls} calls of each)"

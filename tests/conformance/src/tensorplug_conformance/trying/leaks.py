@@ -34,7 +34,7 @@ def left_behind(session: Session, spec: KernelSpec, case: Case) -> str:
         operands = session.operands(case)
         results = session.call(spec, operands, case.attributes)
         return [
-            found for result in (*flat(operands), *results) for found in _watched(result._buffer)
+            part for result in (*flat(operands), *results) for part in _watched(result._buffer)
         ]
 
     session.call(spec, session.operands(case), case.attributes)  # plans and pools are made
@@ -59,7 +59,7 @@ def _watched(buffer: Any) -> list[weakref.ref[Any]]:
 def _alive(references: tuple[weakref.ref[Any], ...], *, collect: bool = False) -> int:
     if collect:
         gc.collect()
-    return len({id(found) for reference in references if (found := reference()) is not None})
+    return len({id(value) for reference in references if (value := reference()) is not None})
 
 
 def _counted(session: Session, call: Callable[[], object]) -> str:

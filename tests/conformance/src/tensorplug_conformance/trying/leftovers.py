@@ -129,7 +129,7 @@ def settled(leftovers: Leftovers, part: Callable[[], int]) -> str:
 @cache
 def process_figures() -> dict[str, Callable[[], int]]:
     """Return what this platform says of the process's memory, by name."""
-    found: dict[str, Callable[[], int]] = {}
+    figures: dict[str, Callable[[], int]] = {}
     status = Path("/proc/self/status")
     try:
         libc = ctypes.CDLL(None)
@@ -143,7 +143,7 @@ def process_figures() -> dict[str, Callable[[], int]]:
             now = information()
             return int(now.uordblks + now.hblkhd)
 
-        found[ALLOCATED] = allocated
+        figures[ALLOCATED] = allocated
 
     def resident() -> int:
         if trim is not None:
@@ -152,8 +152,8 @@ def process_figures() -> dict[str, Callable[[], int]]:
         return 1024 * sum(int(line.split()[1]) for line in lines if line.startswith(_OWN))
 
     if status.exists():
-        found[_RESIDENT] = resident
-    return found
+        figures[_RESIDENT] = resident
+    return figures
 
 
 def _open_files() -> int:
@@ -162,11 +162,11 @@ def _open_files() -> int:
 
 
 def _child_processes() -> int:
-    found = 0
+    count = 0
     for task in Path("/proc/self/task").glob("*/children"):  # of Linux
         with suppress(FileNotFoundError, ProcessLookupError):  # a thread that has ended meanwhile
-            found += len(task.read_text("ascii").split())
-    return found
+            count += len(task.read_text("ascii").split())
+    return count
 
 
 _HELD: Final[dict[str, Callable[[], int]]] = {

@@ -97,7 +97,7 @@ def drawn(session: Session, known: Mapping[str, CaseEntry], level: int, draw: in
     """
     chance = random.Random(f"{draw} {level}")
     seed = chance.randrange(1 << 31)
-    found: list[Asked] = []
+    sample: list[Asked] = []
     for name, entry in sorted(known.items()):
         if (name in PRIMITIVES) != (level == 2):
             continue
@@ -111,9 +111,9 @@ def drawn(session: Session, known: Mapping[str, CaseEntry], level: int, draw: in
             fitting = [case for case in own_cases(entry, dtype, seed) if _small(case)]
             chance.shuffle(fitting)
             runs = (case for case in fitting if _runs(session, entry, case))
-            found += [(entry, row, case) for case, _ in zip(runs, range(_CASES), strict=False)]
-    chance.shuffle(found)
-    return found
+            sample += [(entry, row, case) for case, _ in zip(runs, range(_CASES), strict=False)]
+    chance.shuffle(sample)
+    return sample
 
 
 def _small(case: Case) -> bool:
@@ -146,37 +146,37 @@ def ask(backend: str, asked: Sequence[Asked], seconds: float) -> list[Any]:
     calls = [(row.kernel, list(case.inputs), dict(case.attributes)) for _, row, case in asked]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        program, given, results = (secrets.token_hex(4) for _ in range(3))
+        program, questions, results = (secrets.token_hex(4) for _ in range(3))
         text = PROGRAM.replace("NAME", repr(results)).replace(
             "SECONDS", repr(_BEGINNING * seconds)
         )
         (folder / f"x{program}.py").write_text(text, "utf-8")
-        (folder / given).write_bytes(pickle.dumps((backend, calls)))
-        _run(folder, f"x{program}", given, seconds)
+        (folder / questions).write_bytes(pickle.dumps((backend, calls)))
+        _run(folder, f"x{program}", questions, seconds)
         printed = (folder / "printed.txt").read_bytes().decode("utf-8", errors="replace")
         if printed:
             raise PlainProcessError(f"it printed {printed[:_QUOTED]!r}")
-        found: list[Any] = pickle.loads((folder / results).read_bytes())  # its own
-        return found
+        answers: list[Any] = pickle.loads((folder / results).read_bytes())  # its own
+        return answers
 
 
-def _run(folder: Path, program: str, given: str, seconds: float) -> None:
+def _run(folder: Path, program: str, questions: str, seconds: float) -> None:
     """Run the program of a folder, where there are processes without parents as such a one."""
     run = _run_apart if os.name == "posix" else _run_as_child
-    code = run(folder, program, given, seconds)
+    code = run(folder, program, questions, seconds)
     if code != 0:
         errors = (folder / "errors.txt").read_text("utf-8", errors="replace").strip()
         last = "\n".join(errors.splitlines()[-8:])
         raise PlainProcessError(f"it ended with status {code}:\n{last}")
 
 
-def _run_apart(folder: Path, program: str, given: str, seconds: float) -> int:
+def _run_apart(folder: Path, program: str, questions: str, seconds: float) -> int:
     """Run the program under a shell that has no parent here; return its status."""
     shell = shutil.which("sh")
     if shell is None:
         raise PlainProcessError("this platform has no sh, under which the program could run")
     process = subprocess.Popen(
-        [shell, "-c", _SHELL, sys.executable, program, given],
+        [shell, "-c", _SHELL, sys.executable, program, questions],
         cwd=folder,
         env=_environment(folder),
         stdin=subprocess.DEVNULL,
@@ -194,9 +194,9 @@ def _run_apart(folder: Path, program: str, given: str, seconds: float) -> int:
     return int(code)
 
 
-def _run_as_child(folder: Path, program: str, given: str, seconds: float) -> int:
+def _run_as_child(folder: Path, program: str, questions: str, seconds: float) -> int:
     with (
-        (folder / given).open("rb") as calls,
+        (folder / questions).open("rb") as calls,
         (folder / "printed.txt").open("wb") as printed,
         (folder / "errors.txt").open("wb") as errors,
     ):

@@ -31,7 +31,7 @@ def printed() -> Iterator[Output]:
 
     If the process crashes, the traceback still goes where it would have gone.
     """
-    found = Output()
+    output = Output()
     crashes = faulthandler.is_enabled()
     _flush()
     kept = [os.dup(stream) for stream in _STREAMS]
@@ -45,7 +45,7 @@ def printed() -> Iterator[Output]:
                 # Python's own streams may lead elsewhere than to the descriptors.
                 text = os.fdopen(os.dup(file.fileno()), "w", encoding="utf-8")
                 with text, redirect_stdout(text), redirect_stderr(text):
-                    yield found
+                    yield output
             finally:
                 _flush()
                 for stream, old in zip(_STREAMS, kept, strict=True):
@@ -53,7 +53,7 @@ def printed() -> Iterator[Output]:
                 if crashes:
                     faulthandler.enable(_STREAMS[1])
             file.seek(0)
-            found.text = file.read(_QUOTED).decode("utf-8", errors="replace")
+            output.text = file.read(_QUOTED).decode("utf-8", errors="replace")
     finally:
         for old in kept:
             os.close(old)

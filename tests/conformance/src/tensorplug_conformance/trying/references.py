@@ -19,8 +19,8 @@ def worked_out(entry: CaseEntry, case: Case) -> Right:
     """Return the expected outputs of a case, or the relation between them."""
     if isinstance(case.expected, tuple | Relation):
         return case.expected
-    found = entry.answer(case)
-    return found if isinstance(found, tuple | Relation) else (found,)
+    answer = entry.answer(case)
+    return answer if isinstance(answer, tuple | Relation) else (answer,)
 
 
 class References:

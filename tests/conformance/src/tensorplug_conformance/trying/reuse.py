@@ -43,9 +43,9 @@ def most_telling(cases: list[Case]) -> Case | None:
 
 def mistaken(session: Session, spec: KernelSpec, case: Case) -> str:
     """Return what is wrong where memory gets other contents; empty if nothing is."""
-    found = previous(spec, case, "freed")
-    assert found is not None  # "freed" changes every case
-    before = found[0]
+    call_before = previous(spec, case, "freed")
+    assert call_before is not None  # "freed" changes every case
+    before = call_before[0]
     right = _results(session, spec, case, session.operands(case))
     if right is None:
         return ""  # the case itself says so

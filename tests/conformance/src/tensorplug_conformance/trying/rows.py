@@ -150,17 +150,17 @@ def _further(
 
     Threads are told apart by no dtype, so that they are tried in one.
     """
-    found: dict[str, _More] = {}
+    by_case: dict[str, _More] = {}
     if row.mode != "native":
-        return found
+        return by_case
     possible = [case for case in cases if not _lacks_dtype(session, entry.spec, case)]
     wide = widest(possible) if row.dtype == entry.leading.name else None
     if wide is not None:
-        found[wide.id] = _in_threads
+        by_case[wide.id] = _in_threads
     telling = most_telling(possible)
     if telling is not None:
-        found[telling.id] = mistaken
-    return found
+        by_case[telling.id] = mistaken
+    return by_case
 
 
 def _in_threads(session: Session, spec: KernelSpec, case: Case) -> str:

@@ -92,29 +92,29 @@ class Call:
         for at, (buffer, type_, first) in enumerate(
             zip(buffers, self._types, self._first, strict=True)
         ):
-            found = backend.to_host(buffer)
-            if (found.shape, found.dtype, bits(found)) != first or backend.describe(
+            array = backend.to_host(buffer)
+            if (array.shape, array.dtype, bits(array)) != first or backend.describe(
                 buffer
             ) != type_:
-                return self._difference(at, found, backend.describe(buffer)), buffers
+                return self._difference(at, array, backend.describe(buffer)), buffers
         return "", buffers
 
     def difference(self, other: Call) -> str:
         """Return how the first results of the same call elsewhere differ; empty if they do not."""
         if len(self._first) != len(other._first):
             return f"{len(other._first)} outputs instead of {len(self._first)}"
-        for at, found in enumerate(other._results):
+        for at, result in enumerate(other._results):
             if other._first[at] != self._first[at] or other._types[at] != self._types[at]:
-                return self._difference(at, found, other._types[at])
+                return self._difference(at, result, other._types[at])
         return ""
 
-    def _difference(self, at: int, found: Array, described: Any) -> str:
+    def _difference(self, at: int, result: Array, described: Any) -> str:
         """Return how an output differs from the first call's."""
         meant = self._results[at]
         label = f"output {self.spec.output_names[at]!r}: " if len(self._results) > 1 else ""
-        if found.shape != meant.shape or found.dtype != meant.dtype:
+        if result.shape != meant.shape or result.dtype != meant.dtype:
             return (
-                f"{label}it is {found.dtype}{list(found.shape)}, the first call gave "
+                f"{label}it is {result.dtype}{list(result.shape)}, the first call gave "
                 f"{meant.dtype}{list(meant.shape)}"
             )
         if described != self._types[at]:
@@ -122,7 +122,7 @@ class Call:
                 f"{label}the backend describes it as {described}, the first result as "
                 f"{self._types[at]}"
             )
-        flat_found, flat_meant = found.reshape(-1), meant.reshape(-1)
+        flat_found, flat_meant = result.reshape(-1), meant.reshape(-1)
         wrong = [
             index
             for index in range(meant.size)
@@ -279,10 +279,10 @@ class _Series:
             fault, buffers = call.again(operands)
         except Exception as error:  # noqa: BLE001  # whatever a backend raises is a verdict
             fault, buffers = f"{type(error).__name__}: {error}", []
-        given = [tensor._buffer for tensor in flat(operands)]
+        inputs = [tensor._buffer for tensor in flat(operands)]
         # A kernel that changes nothing may return its input.
-        new = [buffer for buffer in buffers if not any(buffer is one for one in given)]
+        new = [buffer for buffer in buffers if not any(buffer is one for one in inputs)]
         self.leftovers.watch("results", new)
         if operands is not call.operands:
-            self.leftovers.watch("inputs", given)
+            self.leftovers.watch("inputs", inputs)
         return f"call {self.made + 2}, case {call.case.id!r}: {fault}" if fault else ""

@@ -128,15 +128,15 @@ class Surroundings:
         of them when they are first needed.
         """
         now = {name: read() for name, read in _SETTINGS.items()}
-        found = {
+        changes = {
             name: (before, now[name])
             for name, before in self._before.items()
             if now[name] != before
         }
-        was, is_ = found.get("os.environ", ({}, {}))
+        was, is_ = changes.get("os.environ", ({}, {}))
         if all(is_.get(name) == value for name, value in was.items()):
-            found.pop("os.environ", None)
-        return found
+            changes.pop("os.environ", None)
+        return changes
 
     def fault(self) -> str:
         """Return what was changed, as text; empty if nothing was."""

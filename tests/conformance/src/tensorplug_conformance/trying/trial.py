@@ -188,13 +188,13 @@ class Trial:
             self._before(before, operands)
         if not self.case.prelude:
             return None
-        found = self._before(self.case.prelude, operands)
-        return None if found is None else (list(operands), found[1])
+        earlier = self._before(self.case.prelude, operands)
+        return None if earlier is None else (list(operands), earlier[1])
 
     def _recall(self, operands: Sequence[Any], results: Sequence[Array]) -> None:
         """Make the call of the prelude once more, after all the others."""
-        found = self._before(self.case.prelude, operands)
-        if found is None or not all(map(same_bits, results, found[1])):
+        repeated = self._before(self.case.prelude, operands)
+        if repeated is None or not all(map(same_bits, results, repeated[1])):
             raise WrongResultError(
                 f"the call before ({self.case.prelude}) gave other bits when repeated later"
             )
@@ -328,16 +328,18 @@ class Trial:
                     f"{label}the backend describes it as {real}, must be {type_}"
                 )
             compare = judge_periods if self.case.period else judge
-            found = compare(result, type_, reference, ulp=ulp, signed_zero=self.entry.signed_zero)
-            if found.fault:
+            judgement = compare(
+                result, type_, reference, ulp=ulp, signed_zero=self.entry.signed_zero
+            )
+            if judgement.fault:
                 row_dtype, zeros = dt.of(self.row.dtype), flushed(self.session.device)
                 if not allows(
                     self.entry, self.case, at, result, type_, reference, row_dtype, zeros
                 ):
-                    raise WrongResultError(label + found.fault)
-                self.tolerated = self.tolerated or label + found.fault
+                    raise WrongResultError(label + judgement.fault)
+                self.tolerated = self.tolerated or label + judgement.fault
             else:
-                worst = max(worst, found.ulp)
+                worst = max(worst, judgement.ulp)
         return worst
 
     def _judge_relation(
@@ -352,11 +354,11 @@ class Trial:
         names = self.spec.output_names
         for name, tensor, result, type_ in zip(names, outputs, results, types, strict=True):
             real = describe(tensor._buffer)
-            found = TensorType(dt.of(result.dtype), result.shape)
-            if not (type_.admits(real) and type_.admits(found)):
+            type_read = TensorType(dt.of(result.dtype), result.shape)
+            if not (type_.admits(real) and type_.admits(type_read)):
                 raise WrongResultError(
-                    f"output {name!r}: it is {found}, the backend describes it as {real}, must "
-                    f"be {type_}"
+                    f"output {name!r}: it is {type_read}, the backend describes it as {real}, "
+                    f"must be {type_}"
                 )
         for name, value, reference in relation.check(*results):
             if value.shape != reference.value.shape:

@@ -67,15 +67,15 @@ class Variation:
     @property
     def id(self) -> str:
         """The id of the case that comes of it, from which it can be made again."""
-        told: list[Any] = [self.case, self.draw, self.layout, self.sizes, self.attributes]
-        told += [self.values] if not self.presented else [self.values, self.presented]
-        return PREFIX + json.dumps(told, ensure_ascii=False, separators=(",", ":"))
+        parts: list[Any] = [self.case, self.draw, self.layout, self.sizes, self.attributes]
+        parts += [self.values] if not self.presented else [self.values, self.presented]
+        return PREFIX + json.dumps(parts, ensure_ascii=False, separators=(",", ":"))
 
     @classmethod
     def of(cls, text: str) -> Self:
         """Return the variation with the id ``text``."""
-        told = json.loads(text.removeprefix(PREFIX))
-        case, draw, layout, sizes, attributes, values, *presented = told
+        parts = json.loads(text.removeprefix(PREFIX))
+        case, draw, layout, sizes, attributes, values, *presented = parts
         return cls(
             case,
             draw,
@@ -117,22 +117,22 @@ class Variations:
 
         None where the oracle is a relation: attributes may decide which relation it is.
         """
-        found: dict[str, dict[str, str]] = {}
+        by_name: dict[str, dict[str, str]] = {}
         if self._is_related():
             return {}
         for case in self._drawing(0).cases.values():
             for name, value in case.attributes.items():
-                found.setdefault(name, {}).setdefault(repr(value), case.id)
-        return {name: tuple(by_value.values()) for name, by_value in found.items()}
+                by_name.setdefault(name, {}).setdefault(repr(value), case.id)
+        return {name: tuple(by_value.values()) for name, by_value in by_name.items()}
 
     @cached_property
     def _answered(self) -> dict[str, list[Case]]:
         """The cases that have an answer, by their attributes."""
-        found: dict[str, list[Case]] = {}
+        by_attribute: dict[str, list[Case]] = {}
         for case in all_cases(self.entry, Corpus(self.dtype, self.seed, self.spec.name)):
             if not isinstance(case.expected, type):
-                found.setdefault(_key(case), []).append(case)
-        return found
+                by_attribute.setdefault(_key(case), []).append(case)
+        return by_attribute
 
     def _specials(self, at: int, case: Case) -> Array:
         """Return the special values that cases of the same attributes put into an input."""
@@ -179,8 +179,8 @@ class Variations:
         if draw not in self._drawings:
             seed = self.seed if not draw else (self.seed + 1) * 1000 + draw
             ledger = Corpus(self.dtype, seed, self.spec.name)
-            found = {case.id: case for case in self.entry.generate(ledger) if _fits(case)}
-            self._drawings[draw] = _Drawing(ledger, found)
+            by_id = {case.id: case for case in self.entry.generate(ledger) if _fits(case)}
+            self._drawings[draw] = _Drawing(ledger, by_id)
         return self._drawings[draw]
 
     def _is_free(self, drawing: _Drawing, case: Case) -> bool:

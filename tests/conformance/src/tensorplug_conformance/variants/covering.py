@@ -67,14 +67,14 @@ def possible(offers: Sequence[Offer]) -> Pairs:
     levels = (
         level for offer in offers for factor in (offer.fixed, *offer.free) for level in factor
     )
-    found = Pairs(1 + max(levels, default=-1))
+    pairs = Pairs(1 + max(levels, default=-1))
     for offer in offers:
         known = bits(offer.fixed)
         for factor in offer.free:
             for level in factor:
-                found.add(level, known)
+                pairs.add(level, known)
             known |= bits(factor)
-    return found
+    return pairs
 
 
 @lru_cache(maxsize=256)
@@ -84,7 +84,7 @@ def cover(offers: tuple[Offer, ...], *, once: bool = False) -> tuple[Chosen, ...
     The same offers give the same plan.
     """
     left = _Left(offers, once=once)
-    found: list[Chosen] = []
+    picked: list[Chosen] = []
     active = list(range(len(offers)))
     turn = 0
     while active:
@@ -94,12 +94,12 @@ def cover(offers: tuple[Offer, ...], *, once: bool = False) -> tuple[Chosen, ...
             for shift in range(len(offer.free)):
                 chosen = left.choice(offer, (turn + shift) % len(offer.free))
                 if left.take(offer.fixed, chosen):
-                    found.append((at, chosen))
+                    picked.append((at, chosen))
                     still.append(at)
                     break
         active = still
         turn += 1
-    return tuple(found)
+    return tuple(picked)
 
 
 class _Left:
@@ -159,7 +159,7 @@ class _Left:
 
 def bits(levels: Iterable[int]) -> int:
     """Return a number whose bits say which levels there are."""
-    found = 0
+    mask = 0
     for level in levels:
-        found |= 1 << level
-    return found
+        mask |= 1 << level
+    return mask

@@ -165,10 +165,10 @@ def _suffers(entry: CaseEntry, case: Case, position: int, lost: Callable[[Array]
         other = _changed(other, at, lost, "lost")
     if changed[0].dtype != dtype and not is_call(entry, other):
         return True  # they cannot be mistaken for those
-    found, without = _answers(entry, case), _answers(entry, other)
-    if found is None or without is None:
+    answers, without = _answers(entry, case), _answers(entry, other)
+    if answers is None or without is None:
         return True  # the oracle says nothing of single elements
-    return not all(map(_same, without, found))
+    return not all(map(_same, without, answers))
 
 
 def _same(x: Array, other: Array) -> bool:
@@ -205,9 +205,9 @@ def _changed(case: Case, position: int, put: Callable[[Array], Array], what: str
 
 def _shows(entry: CaseEntry, case: Case) -> bool:
     """Return whether a special value reaches the result; kernels that pick elements drop some."""
-    found = _answers(entry, case)
-    return found is None or any(
-        kind_of(array.dtype) not in "fc" or not bool(np.isfinite(array).all()) for array in found
+    answers = _answers(entry, case)
+    return answers is None or any(
+        kind_of(array.dtype) not in "fc" or not bool(np.isfinite(array).all()) for array in answers
     )
 
 
@@ -246,9 +246,9 @@ def _undefined(entry: CaseEntry, small: Sequence[Case]) -> Iterator[Case]:
     case = base
     for position in data:
         case = _changed(case, position, partial(_nan_of_all_kinds, turn=position), "")
-    found = _answers(entry, case)
-    assert found is not None  # the reference moves elements too
-    yield replace(case, id=f"{base.id}, bits of NaN", expected=tuple(map(Exactly, found)))
+    answers = _answers(entry, case)
+    assert answers is not None  # the reference moves elements too
+    yield replace(case, id=f"{base.id}, bits of NaN", expected=tuple(map(Exactly, answers)))
 
 
 def _nan_of_all_kinds(x: Array, turn: int = 0) -> Array:
@@ -279,10 +279,10 @@ def _nan_of_all_kinds(x: Array, turn: int = 0) -> Array:
 
 def _ends_apart(entry: CaseEntry, case: Case) -> bool:
     """Return whether the last two elements of every result that has two are different."""
-    found = _answers(entry, case)
-    if found is None:
+    answers = _answers(entry, case)
+    if answers is None:
         return True  # the oracle says nothing of single elements
-    several = [np.ravel(array) for array in found if array.size > 1]
+    several = [np.ravel(array) for array in answers if array.size > 1]
     return bool(several) and all(array[-1] != array[-2] for array in several)
 
 
@@ -310,10 +310,10 @@ def _rolled(x: Array, by: int) -> Array:
 
 def _answers(entry: CaseEntry, case: Case) -> list[Array] | None:
     """Return what the oracle says, as arrays; None if it determines no elements."""
-    found: Any = case.expected
-    if found is None:
-        found = entry.answer(case)
-    outputs = found if isinstance(found, tuple) else (found,)
+    answer: Any = case.expected
+    if answer is None:
+        answer = entry.answer(case)
+    outputs = answer if isinstance(answer, tuple) else (answer,)
     arrays: list[Any] = [getattr(output, "value", output) for output in outputs]
     return arrays if all(isinstance(array, np.ndarray) for array in arrays) else None
 

@@ -37,9 +37,9 @@ def laid_out(array: Array, layout: Layout) -> Tensor:
 
 def layouts_of(array: Array) -> tuple[Layout, ...]:
     """Return the layouts that ``array`` can have on a device, ``dense`` among them."""
-    found = _layouts_of_shape(array.shape)
+    layouts = _layouts_of_shape(array.shape)
     repeated = tuple(name for name, axis in _REPEATED if _repeats(array, axis))
-    return (*found, *repeated)
+    return (*layouts, *repeated)
 
 
 @cache

@@ -74,14 +74,14 @@ class Presented:
         masks: dict[str, int] = {}
         for level, kind in enumerate(self.kinds):
             masks[kind] = masks.get(kind, 0) | 1 << level
-        found = {}
+        counts = {}
         for a, b in combinations_with_replacement(sorted(masks), 2):
             # Levels of one property are those of several inputs; their pairs are seen twice.
             twice = 1 + (a == b)
             had, of = (pairs.count(masks[a], masks[b]) // twice for pairs in (covered, goal))
             if of:
-                found[f"{a} x {b}"] = [had, of]
-        return found
+                counts[f"{a} x {b}"] = [had, of]
+        return counts
 
 
 class _Levels:
@@ -140,7 +140,7 @@ def presented(
         if spec.input_names and _largest(case) <= (_SIZES[-1] if whole else _LARGE):
             choices += _choices(spec, prepared, names, levels, attributes, few=few)
     offers = tuple(one.offer for one in choices)
-    found: dict[str, list[Presentation]] = {}
+    by_case: dict[str, list[Presentation]] = {}
     joined: dict[tuple[str, Presentation], _Joined] = {}
 
     def noted(one: _Choices, chosen: tuple[int, ...]) -> Presentation:
@@ -153,8 +153,8 @@ def presented(
             noted(one, chosen)
     for at, chosen in cover(offers, once=not whole):
         one = choices[at]
-        found.setdefault(one.case.id, []).append(noted(one, chosen))
-    cases = [replace(case, presentations=tuple(found.get(case.id, ()))) for case in plain]
+        by_case.setdefault(one.case.id, []).append(noted(one, chosen))
+    cases = [replace(case, presentations=tuple(by_case.get(case.id, ()))) for case in plain]
     if not whole:
         return Presented(cases)
     return Presented(cases, joined, offers, [name for (name, _), _ in levels.known])
@@ -335,16 +335,18 @@ def _other_attributes(
         (alike if made == outputs else fitting).append(attributes)
         if len(tried) > _SOME_ATTRIBUTES:
             break
-    found = alike or fitting
-    if not found:
+    candidates = alike or fitting
+    if not candidates:
         return None, False
-    return found[zlib.crc32(case.id.encode()) % len(found)], bool(alike)
+    return candidates[zlib.crc32(case.id.encode()) % len(candidates)], bool(alike)
 
 
-def _neighbours(given: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def _neighbours(
+    attributes: Mapping[str, Any], known: Mapping[str, Any]
+) -> Iterator[Mapping[str, Any]]:
     """Yield attributes that differ in one: the other truth, its last two members exchanged."""
     for name, value in known.items():
         if isinstance(value, bool):
-            yield {**given, name: not value}
+            yield {**attributes, name: not value}
         elif isinstance(value, tuple) and len(value) > 1:
-            yield {**given, name: (*value[:-2], value[-1], value[-2])}
+            yield {**attributes, name: (*value[:-2], value[-1], value[-2])}

@@ -81,10 +81,10 @@ def _of_indices(entry: CaseEntry, cases: Sequence[Case]) -> Iterator[Case]:
                 continue
             inputs = list(case.inputs)
             inputs[places[1]] = one
-            told = f"{case.id}, equal {index} and {name}"
-            found = replace(case, id=told, inputs=tuple(inputs), alike=(index, name))
-            if _is_call(spec, found) and _has_answer(entry, found):
-                yield found
+            label = f"{case.id}, equal {index} and {name}"
+            relative = replace(case, id=label, inputs=tuple(inputs), alike=(index, name))
+            if _is_call(spec, relative) and _has_answer(entry, relative):
+                yield relative
                 break
 
 
@@ -197,8 +197,8 @@ def _overlapping(arrays: list[Array]) -> list[Array] | None:
 
 def _overlapping_back(arrays: list[Array]) -> list[Array] | None:
     """Return arrays each of which begins one element earlier."""
-    found = _overlapping(arrays)
-    return None if found is None else found[::-1]
+    overlap = _overlapping(arrays)
+    return None if overlap is None else overlap[::-1]
 
 
 def _changed_by(

@@ -62,8 +62,8 @@ def gather(corpus: Corpus) -> Iterator[Case]:
         for count in (*JUST_LARGER, VAST):
             ends = np.array([-1, 0, count - 2, count - 3, 1, -2, count // 2], np.int32)
             many = patterns.vast(corpus)[:count]
-            for told, places in (("", ends), (", forwards", ends % count)):
-                yield Case(f"from {count}{told}", (many, places), native=True, light=True)
+            for label, places in (("", ends), (", forwards", ends % count)):
+                yield Case(f"from {count}{label}", (many, places), native=True, light=True)
         columns = (corpus.ordinary((1031, 257)), corpus.indices((1033,), 257, signed=True))
         yield Case("huge, by column", columns, {"axis": 1}, native=True)
     edges = corpus.edges()
@@ -115,9 +115,9 @@ def scatter_nd(corpus: Corpus) -> Iterator[Case]:
             ends = np.array([[count - 1], [0], [count - 2], [count // 2]], np.int32)
             right = np.zeros(count, np.float32)
             right[ends[:, 0]] = values = corpus.of([1, 2, 3, 4])
-            told = f"into {count}"
+            label = f"into {count}"
             into = {"shape": (count,)}
-            yield Case(told, (ends, values), into, expected=(right,), native=True, light=True)
+            yield Case(label, (ends, values), into, expected=(right,), native=True, light=True)
     same = np.zeros((3, 1), dtype=np.int32)
     yield Case("one place", (same, corpus.of([1, 2, 3])), {"shape": (2,)})
     for dtype in sorted(dtype.name for dtype in dt.INTEGER - {dt.int32}):

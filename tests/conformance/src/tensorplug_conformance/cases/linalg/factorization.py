@@ -84,9 +84,9 @@ def _of_lower_triangle(corpus: Corpus, answer: Callable[[Array], Any]) -> Case:
     """Return a case whose other triangle has numbers that nothing may read."""
     meant = definite(corpus, (2, 11, 11))
     right = answer(meant)
-    given = np.tril(meant) + np.triu(corpus.ordinary(meant.shape, -1.0, 1.0), 1)
+    whole = np.tril(meant) + np.triu(corpus.ordinary(meant.shape, -1.0, 1.0), 1)
     return Case(
-        "lower triangle", (given,), expected=right if isinstance(right, Relation) else (right,)
+        "lower triangle", (whole,), expected=right if isinstance(right, Relation) else (right,)
     )
 
 

@@ -144,12 +144,12 @@ def fused_mat_mul(corpus: Corpus) -> Iterator[Case]:
         yield Case(name, (*inputs, None), options, expected=DTypeError if refused else None)
     left, right = corpus.ordinary((3, 4), -1, 1), corpus.ordinary((4, 5), -1, 1)
     offsets, slopes = corpus.ordinary((5,), -1, 1), corpus.ordinary((3, 1), -1, 1)
-    wanted = None if corpus.floating else DTypeError
+    refusal = None if corpus.floating else DTypeError
     for name in _FLOATING:
-        yield Case(name, (left, right, offsets, None), {"activation": name}, expected=wanted)
-    yield Case("falling", (left, right, offsets, None), _SAVING, expected=wanted)
+        yield Case(name, (left, right, offsets, None), {"activation": name}, expected=refusal)
+    yield Case("falling", (left, right, offsets, None), _SAVING, expected=refusal)
     prelu = {"activation": "prelu"}
-    yield Case("prelu", (left, right, offsets, slopes), prelu, expected=wanted)
+    yield Case("prelu", (left, right, offsets, slopes), prelu, expected=refusal)
     yield Case("no slopes", (left, right, None, None), prelu, expected=ArgumentError)
 
 

@@ -133,17 +133,17 @@ def _gru_grad(kind: _Kind, corpus: Corpus) -> Case:
 def lstm_grad(corpus: Corpus) -> Iterator[Case]:
     for kind in _KINDS:
         yield _lstm_grad(kind, corpus)
-    *given, _ = _lstm_grad(_KINDS[0], corpus).inputs
-    yield Case("dhidden", (_later(given[0]), *given[1:], None), expected=ShapeError)
-    yield Case("cell", (*given[:-1], _later(given[-1]), None), expected=ShapeError)
+    *inputs, _ = _lstm_grad(_KINDS[0], corpus).inputs
+    yield Case("dhidden", (_later(inputs[0]), *inputs[1:], None), expected=ShapeError)
+    yield Case("cell", (*inputs[:-1], _later(inputs[-1]), None), expected=ShapeError)
 
 
 @cases.of(specs.GRU_GRAD, oracle=oracle.gru_grad, grown=False)
 def gru_grad(corpus: Corpus) -> Iterator[Case]:
     for kind in _KINDS:
         yield _gru_grad(kind, corpus)
-    *given, _ = _gru_grad(_KINDS[0], corpus).inputs
-    yield Case("hidden", (*given[:-1], _later(given[-1]), None), expected=ShapeError)
+    *inputs, _ = _gru_grad(_KINDS[0], corpus).inputs
+    yield Case("hidden", (*inputs[:-1], _later(inputs[-1]), None), expected=ShapeError)
 
 
 _POINTS = (

@@ -218,16 +218,16 @@ def compiles(program: Program, _target: Target, opened: Callable[[], Session]) -
             tensors = [tp.asarray(array) for array in arrays]
             eager = _read(program.function(*tensors))
             results = tree.leaves(compiled(*tensors))
-            found = _read(results)
+            results_read = _read(results)
             meant = _wide(program.reference(*map(_float64, arrays)))
             judged(eager, meant, "the function", program.steps)
-            judged(found, meant, "the program", program.steps)
-            judged(found, eager, "the program against the function", program.steps)
+            judged(results_read, meant, "the program", program.steps)
+            judged(results_read, eager, "the program against the function", program.steps)
             if any(
                 not same_bits(t.numpy(), host) for t, host in zip(tensors, arrays, strict=True)
             ):
                 raise CheckFailedError("the compiled function changed its arguments")
-            earlier.append((results, found))
+            earlier.append((results, results_read))
         for results, before in earlier:
             if not all(map(same_bits, before, _read(results))):
                 raise CheckFailedError("a later run changed the results of an earlier one")
@@ -249,14 +249,14 @@ def _read(results: Any) -> list[Array]:
     return [np.array(leaf.numpy()) for leaf in tree.leaves(results)]
 
 
-def judged(found: list[Array], meant: list[Array], what: str, steps: int = 1) -> None:
+def judged(results: list[Array], meant: list[Array], what: str, steps: int = 1) -> None:
     """Compare results with expected ones: floats within the bound of so many steps.
 
     Raises:
         CheckFailedError: at the first wrong one; ``what`` names the function.
 
     """
-    for at, (got, value) in enumerate(zip(found, meant, strict=True)):
+    for at, (got, value) in enumerate(zip(results, meant, strict=True)):
         where = f"result {at} of {what}" if len(meant) > 1 else what
         if got.shape != value.shape:
             raise CheckFailedError(f"{where}: shape {list(got.shape)}, not {list(value.shape)}")

@@ -58,8 +58,8 @@ def _pushed(session: Session, point: Point, directions: list[Any]) -> list[Array
     chosen = dict(zip(point.entry.spec.input_names, directions, strict=True))
     tangents = [tp.tree_map(session.upload, chosen[name]) for name in point.wrt]
     with session.entered():
-        _, found = tp.jvp(call, primals, tangents)
-    return [session.read(tangent) for tangent in found]
+        _, tangents_out = tp.jvp(call, primals, tangents)
+    return [session.read(tangent) for tangent in tangents_out]
 
 
 def _slopes(point: Point, directions: list[Any]) -> list[Array]:
@@ -78,9 +78,9 @@ def _jvp_is_the_slope(_target: Target, opened: Callable[[], Session]) -> None:
         try:
             point = Point.of(session, entry, case)
             directions = directions_of(point, ALONG)
-            found, right = _pushed(session, point, directions), _slopes(point, directions)
+            pushed, right = _pushed(session, point, directions), _slopes(point, directions)
             values = point.values(moved(point))
-            for at, (tangent, slope) in enumerate(zip(found, right, strict=True)):
+            for at, (tangent, slope) in enumerate(zip(pushed, right, strict=True)):
                 size = float(
                     np.max(np.abs(values[at]), initial=0.0, where=np.isfinite(values[at]))
                 )

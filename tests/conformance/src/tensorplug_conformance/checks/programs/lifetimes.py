@@ -30,15 +30,15 @@ def _scopes(_target: Target, opened: Callable[[], Session]) -> None:
 
         result, part = tp.tidy(inside, outside)
         _expect(made[0], "what a scope made")
-        for name, found, meant in (
+        for name, tensor, meant in (
             ("kept", made[1], np.arange(6) + 1.0),
             ("the result", result, np.arange(6).reshape(2, 3) * 2 + 0.5),
             ("a part of what was freed", part, np.array([2.0, 4.0])),
             ("from before", outside, np.arange(6.0)),
         ):
             _fill()  # overwrites memory that was freed too soon
-            if not np.array_equal(found.numpy(), meant):
-                raise CheckFailedError(f"{name} is {found.tolist()}, must be {meant.tolist()}")
+            if not np.array_equal(tensor.numpy(), meant):
+                raise CheckFailedError(f"{name} is {tensor.tolist()}, must be {meant.tolist()}")
 
 
 def _fill() -> None:

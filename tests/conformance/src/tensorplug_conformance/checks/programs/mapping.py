@@ -99,10 +99,10 @@ def batched_calls(entry: CaseEntry, cases: Sequence[Case]) -> Iterator[BatchedCa
     """Yield calls in which all inputs have examples, and in which one has."""
     for case in cases:
         places: list[Place] = []
-        for at, given in enumerate(case.inputs):
-            if isinstance(given, list):
-                places += [(at, member) for member in range(len(given))]
-            elif given is not None:
+        for at, operand in enumerate(case.inputs):
+            if isinstance(operand, list):
+                places += [(at, member) for member in range(len(operand))]
+            elif operand is not None:
                 places.append((at, None))
         if places:
             yield BatchedCall(entry.spec, case, places)
@@ -110,14 +110,14 @@ def batched_calls(entry: CaseEntry, cases: Sequence[Case]) -> Iterator[BatchedCa
             yield from (BatchedCall(entry.spec, case, [place]) for place in places)
 
 
-def compared(call: BatchedCall, found: Sequence[Array], meant: Sequence[Array]) -> None:
+def compared(call: BatchedCall, results: Sequence[Array], meant: Sequence[Array]) -> None:
     """Compare all examples with the stack of them.
 
     Raises:
         CheckFailedError: they differ by more than rounding.
 
     """
-    for at, (got, value) in enumerate(zip(found, meant, strict=True)):
+    for at, (got, value) in enumerate(zip(results, meant, strict=True)):
         where = f"output {at} of vmap of {call!r}"
         if (got.shape, got.dtype) != (value.shape, value.dtype):
             raise CheckFailedError(
@@ -139,18 +139,18 @@ def compared(call: BatchedCall, found: Sequence[Array], meant: Sequence[Array]) 
             raise CheckFailedError(f"{where} differs by more than rounding from the stack")
 
 
-def _variants(given: Array) -> list[Array]:
-    """Return examples like ``given`` that a kernel accepts: in order, in range, definite."""
-    if given.dtype.kind in "iu":
-        other = given // 2
-    elif given.dtype.kind == "b":
-        other = ~given
-    elif given.dtype.kind in "OUST":
-        other = given
+def _variants(array: Array) -> list[Array]:
+    """Return examples like ``array`` that a kernel accepts: in order, in range, definite."""
+    if array.dtype.kind in "iu":
+        other = array // 2
+    elif array.dtype.kind == "b":
+        other = ~array
+    elif array.dtype.kind in "OUST":
+        other = array
     else:
         with np.errstate(all="ignore"):
-            other = (given * given.dtype.type(0.5)).astype(given.dtype)
-    return [given, other, given]
+            other = (array * array.dtype.type(0.5)).astype(array.dtype)
+    return [array, other, array]
 
 
 def _at(inputs: Sequence[Any], place: Place) -> Array:

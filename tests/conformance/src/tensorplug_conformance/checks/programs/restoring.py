@@ -74,9 +74,9 @@ def _copies(_target: Target, opened: Callable[[], Session]) -> None:
             "pickle": pickle.loads(pickle.dumps(tensors)),  # our own
             "a deep copy": copy.deepcopy(tensors),
         }
-        for way, found in ways.items():
+        for way, restored in ways.items():
             for name, host in hosts.items():
-                if not same_bits(np.asarray(found[name].numpy()), host):
+                if not same_bits(np.asarray(restored[name].numpy()), host):
                     raise CheckFailedError(f"{name} has other bits after {way}")
 
 

@@ -55,8 +55,8 @@ def _check_elementwise(spec: KernelSpec, case: Case) -> None:
     if whole.size < 2:
         return
     picked = mapped(lambda x: np.broadcast_to(x, whole.shape).ravel()[1::2], [*case.inputs])
-    (found,) = _run(spec, picked, case.attributes)
-    _compare(found, whole.ravel()[1::2], f"{spec.describe(case.types)}: it is not elementwise")
+    (result,) = _run(spec, picked, case.attributes)
+    _compare(result, whole.ravel()[1::2], f"{spec.describe(case.types)}: it is not elementwise")
 
 
 def _check_linear(spec: KernelSpec, entry: TangentEntry, case: Case) -> None:
@@ -73,9 +73,9 @@ def _check_linear(spec: KernelSpec, entry: TangentEntry, case: Case) -> None:
     there = _run(spec, case.inputs, case.attributes)
     here = _run(spec, replaced(_other), case.attributes)
     between = {**case.attributes, **entry.attributes}
-    found = _run(spec, replaced(lambda x: x - _other(x)), between)
+    results = _run(spec, replaced(lambda x: x - _other(x)), between)
     which = " with ".join(entry.together)
-    for a, b, difference in zip(there, here, found, strict=True):
+    for a, b, difference in zip(there, here, results, strict=True):
         if a.dtype.kind in "fc":
             scale = max(np.abs(a).max(initial=0.0), np.abs(b).max(initial=0.0))
             where = f"{spec.describe(case.types)}: it is not linear in {which}"
@@ -162,23 +162,23 @@ def _other(x: Array) -> Array:
     return np.asarray(x.ravel()[::-1].reshape(x.shape) * x.dtype.type(0.5))
 
 
-def _is_moderate(given: Any) -> bool:
-    members = given if isinstance(given, list) else [given]
+def _is_moderate(operand: Any) -> bool:
+    members = operand if isinstance(operand, list) else [operand]
     return all(
         x.dtype.kind in "fc" and bool(np.all(np.abs(x) < _LARGEST))
         for x in map(np.asarray, members)
     )
 
 
-def _compare(found: Array, meant: Array, where: str, scale: float = 0.0) -> None:
-    if found.shape != meant.shape or found.dtype != meant.dtype:
+def _compare(result: Array, meant: Array, where: str, scale: float = 0.0) -> None:
+    if result.shape != meant.shape or result.dtype != meant.dtype:
         raise CheckFailedError(f"{where}: another type")
-    if found.dtype.kind not in "fc":
-        right = np.array_equal(found, meant)
+    if result.dtype.kind not in "fc":
+        right = np.array_equal(result, meant)
     else:
-        eps = float(finfo(found.dtype).eps)
+        eps = float(finfo(result.dtype).eps)
         bound = _ROUNDINGS * eps
-        right = np.allclose(found, meant, rtol=bound, atol=bound * scale, equal_nan=True)
+        right = np.allclose(result, meant, rtol=bound, atol=bound * scale, equal_nan=True)
     if not right:
         raise CheckFailedError(where)
 

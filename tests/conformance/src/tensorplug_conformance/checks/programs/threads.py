@@ -42,7 +42,7 @@ def _compare(session: Session, work: Callable[[int], list[Array]]) -> None:
     """Run ``work`` with some numbers one after the other, then at once: the same bits."""
     with session.entered():
         alone = [work(number) for number in range(_THREADS)]
-    found: dict[int, list[Array]] = {}
+    by_thread: dict[int, list[Array]] = {}
     faults: list[str] = []
     start = threading.Barrier(_THREADS)
 
@@ -50,7 +50,7 @@ def _compare(session: Session, work: Callable[[int], list[Array]]) -> None:
         try:
             with session.entered():
                 start.wait(_SECONDS)
-                found[number] = work(number)
+                by_thread[number] = work(number)
         except Exception as error:  # noqa: BLE001  # whatever went wrong in a thread is the verdict
             faults.append(f"thread {number}: {type(error).__name__}: {error}")
 
@@ -64,7 +64,7 @@ def _compare(session: Session, work: Callable[[int], list[Array]]) -> None:
     if faults:
         raise CheckFailedError("; ".join(faults[:3]))
     for number, meant in enumerate(alone):
-        if not all(map(same_bits, meant, found[number])):
+        if not all(map(same_bits, meant, by_thread[number])):
             raise CheckFailedError(f"thread {number} got other bits than the same work alone")
 
 

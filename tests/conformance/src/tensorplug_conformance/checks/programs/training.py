@@ -103,13 +103,13 @@ def _trains(
     losses, parameters = trained(training.model, training.update, STEPS)
     with session.entered():
         run = Run(training, dtype)
-        found = run.steps(STEPS)
+        reached = run.steps(STEPS)
         values = run.values()
-    judge(found, losses, values, parameters, dtype)
+    judge(reached, losses, values, parameters, dtype)
 
 
 def judge(
-    found: list[float],
+    reached: list[float],
     losses: list[float],
     values: Mapping[str, Array],
     parameters: Mapping[str, Array],
@@ -125,7 +125,7 @@ def judge(
     """
     eps = float(finfo(dtype).eps)
     allowed = tolerances().program * eps
-    for step, (got, right) in enumerate(zip(found, losses, strict=True), 1):
+    for step, (got, right) in enumerate(zip(reached, losses, strict=True), 1):
         if not abs(got - right) <= allowed * step * losses[0]:
             raise CheckFailedError(f"the loss before step {step} is {got!r}, must be {right!r}")
     for name, meant in parameters.items():

@@ -20,17 +20,17 @@ def padded(
     boxes: Array, scores: Array, *, pad_to_max_output_size: bool = False, **options: Any
 ) -> tuple[Array, Array]:
     """The indices, zeros up to the size, and their number."""
-    found = plain(boxes, scores, **options).tolist()
-    wanted = options["max_output_size"] if pad_to_max_output_size else 0
-    filled = found + [0] * (wanted - len(found))
-    return np.array(filled, np.int32), np.array(len(found), np.int32)
+    kept = plain(boxes, scores, **options).tolist()
+    size = options["max_output_size"] if pad_to_max_output_size else 0
+    filled = kept + [0] * (size - len(kept))
+    return np.array(filled, np.int32), np.array(len(kept), np.int32)
 
 
 def scored(boxes: Array, scores: Array, **options: Any) -> tuple[Array, Array]:
     """The indices and the remaining scores."""
-    found = _taken(boxes, scores, **options)
-    indices = np.array([index for index, _ in found], np.int32)
-    return indices, np.array([score for _, score in found], np.longdouble)
+    kept = _taken(boxes, scores, **options)
+    indices = np.array([index for index, _ in kept], np.int32)
+    return indices, np.array([score for _, score in kept], np.longdouble)
 
 
 def _taken(
@@ -43,10 +43,10 @@ def _taken(
     soft_nms_sigma: float = 0.0,
 ) -> list[tuple[int, float]]:
     left = {at: score for at, score in enumerate(scores.tolist()) if score > score_threshold}
-    found: list[tuple[int, float]] = []
-    while left and len(found) < max_output_size:
+    kept: list[tuple[int, float]] = []
+    while left and len(kept) < max_output_size:
         best = max(left, key=lambda at: (left[at], -at))
-        found.append((best, left.pop(best)))
+        kept.append((best, left.pop(best)))
         for at in list(left):
             overlap = _overlap(boxes[best].tolist(), boxes[at].tolist())
             if overlap >= iou_threshold:
@@ -55,7 +55,7 @@ def _taken(
                 left[at] = left[at] * np.exp(-(overlap**2) / (2 * np.longdouble(soft_nms_sigma)))
                 if left[at] <= score_threshold:
                     del left[at]
-    return found
+    return kept
 
 
 def _overlap(a: list[float], b: list[float]) -> float:

@@ -193,14 +193,14 @@ def _rotate(a: Array, p: int, q: int) -> None:
     a[..., :, p], a[..., :, q] = c * column_p - s * column_q, s * column_p + c * column_q
 
 
-def _held(name: str, value: Array, wanted: Array, bound: Any) -> tuple[str, Array, Bounded]:
-    return name, value, Bounded(wanted, np.broadcast_to(bound, wanted.shape))
+def _held(name: str, value: Array, expected: Array, bound: Any) -> tuple[str, Array, Bounded]:
+    return name, value, Bounded(expected, np.broadcast_to(bound, expected.shape))
 
 
 def _orthonormal(name: str, columns: Array, eps: Any) -> tuple[str, Array, Bounded]:
     gram = _adjoint(columns) @ columns
-    wanted = np.broadcast_to(np.eye(gram.shape[-1], dtype=gram.dtype), gram.shape)
-    return _held(name, gram, wanted, eps)
+    identity = np.broadcast_to(np.eye(gram.shape[-1], dtype=gram.dtype), gram.shape)
+    return _held(name, gram, identity, eps)
 
 
 def self_adjoint_eig(input: Array, *, compute_v: bool = True) -> Relation:

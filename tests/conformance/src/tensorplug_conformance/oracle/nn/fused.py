@@ -62,8 +62,8 @@ def _convolved(
 ) -> Reference:
     first = convolution.channels_first(options)
 
-    def aligned(given: Array) -> Array:
-        return wide(given).reshape(-1, 1, 1) if first and given.ndim == 1 else wide(given)
+    def aligned(array: Array) -> Array:
+        return wide(array).reshape(-1, 1, 1) if first and array.ndim == 1 else wide(array)
 
     slopes = leakyrelu_alpha if activation != "prelu" else aligned(np.asarray(weights))
     offsets = None if bias is None else aligned(bias)

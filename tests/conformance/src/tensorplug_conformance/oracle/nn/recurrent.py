@@ -114,10 +114,10 @@ def _counts(mask: Array | None, batch: int, time: int) -> Array:
     return np.ones((time, batch, 1), bool) if mask is None else mask.T[..., None]
 
 
-def _bounded(found: _Number, like: Array) -> Bounded:
+def _bounded(number: _Number, like: Array) -> Bounded:
     about = finfo(like.dtype)
-    bound = found.error + np.abs(found.value) * np.longdouble(about.eps)
-    return Bounded(found.value, np.where(np.isfinite(bound), bound, 0) + about.smallest_subnormal)
+    bound = number.error + np.abs(number.value) * np.longdouble(about.eps)
+    return Bounded(number.value, np.where(np.isfinite(bound), bound, 0) + about.smallest_subnormal)
 
 
 def _by_sequence(steps: Sequence[_Number], like: Array) -> Bounded:
@@ -167,7 +167,7 @@ def lstm_grad(*inputs: Array | None) -> tuple[Bounded, ...]:
     with np.errstate(all="ignore"):
         dhidden, dcell, gates, recurrent, first_h, first_c, hidden, cell = _read(operands)
         batch, time, _ = gates.value.shape
-        dh, dc, found = first_h.zeros(), first_c.zeros(), []
+        dh, dc, slopes = first_h.zeros(), first_c.zeros(), []
         counting = _counts(mask, batch, time)
         for t in reversed(range(time)):
             h, c = (hidden.step(t - 1), cell.step(t - 1)) if t else (first_h, first_c)
@@ -185,9 +185,9 @@ def lstm_grad(*inputs: Array | None) -> tuple[Bounded, ...]:
             ).if_counts(counting[t], gates.step(t).zeros())
             dh = (dgates @ recurrent.turned()).if_counts(counting[t], dh)
             dc = (inner * f).if_counts(counting[t], dc)
-            found.append(dgates)
+            slopes.append(dgates)
         ends = _bounded(dh, operands[4]), _bounded(dc, operands[5])
-        return _by_sequence(found[::-1], operands[2]), *ends
+        return _by_sequence(slopes[::-1], operands[2]), *ends
 
 
 def gru(*inputs: Array | None) -> Bounded:
@@ -213,7 +213,7 @@ def gru_grad(*inputs: Array | None) -> tuple[Bounded, ...]:
     with np.errstate(all="ignore"):
         dhidden, gates, recurrent, bias, first, hidden = _read(operands)
         batch, time, _ = gates.value.shape
-        dh, found = first.zeros(), []
+        dh, slopes = first.zeros(), []
         counting = _counts(mask, batch, time)
         for t in reversed(range(time)):
             h = hidden.step(t - 1) if t else first
@@ -228,7 +228,7 @@ def gru_grad(*inputs: Array | None) -> tuple[Bounded, ...]:
             dgates = _joined([*both, of_n]).if_counts(counting[t], none)
             dproducts = _joined([*both, of_n * r]).if_counts(counting[t], none)
             dh = (dh * z + dproducts @ recurrent.turned()).if_counts(counting[t], dh)
-            found.append((dgates, dproducts))
-        of_gates = _by_sequence([pair[0] for pair in found[::-1]], operands[1])
-        of_products = _by_sequence([pair[1] for pair in found[::-1]], operands[1])
+            slopes.append((dgates, dproducts))
+        of_gates = _by_sequence([pair[0] for pair in slopes[::-1]], operands[1])
+        of_products = _by_sequence([pair[1] for pair in slopes[::-1]], operands[1])
         return of_gates, of_products, _bounded(dh, operands[4])

@@ -76,11 +76,11 @@ def _dtypes(report: Mapping[str, Any]) -> list[str]:
 def _families(report: Mapping[str, Any]) -> list[tuple[str, list[dict[str, Any]]]]:
     """Return the lines of the matrix by family, the kernels of extensions last."""
     family = {entry.spec.name: name for name, table in by_family().items() for entry in table}
-    found: dict[str, list[dict[str, Any]]] = {}
+    groups: dict[str, list[dict[str, Any]]] = {}
     for line in _kernels(report):
         name = family.get(line["name"], "extensions").replace("_", " ")
-        found.setdefault(name, []).append(line)
-    return sorted(found.items(), key=lambda pair: (pair[0] == "extensions", pair[0]))
+        groups.setdefault(name, []).append(line)
+    return sorted(groups.items(), key=lambda pair: (pair[0] == "extensions", pair[0]))
 
 
 def _ways(report: Mapping[str, Any]) -> list[tuple[str, int]]:
@@ -142,8 +142,8 @@ def _errors(report: Mapping[str, Any]) -> list[dict[str, Any]]:
     worst: dict[str, tuple[float, str]] = {}
     for row in report["rows"]:
         if row["mode"] == "native" and row["ulp"]:
-            found = (row["ulp"], row["dtype"])
-            worst[row["kernel"]] = max(worst.get(row["kernel"], (0.0, "")), found)
+            error = (row["ulp"], row["dtype"])
+            worst[row["kernel"]] = max(worst.get(row["kernel"], (0.0, "")), error)
     known = tolerances()
     lines = []
     for name, (ulp, dtype) in sorted(worst.items(), key=lambda pair: -pair[1][0]):
@@ -177,8 +177,8 @@ def _failures(report: Mapping[str, Any]) -> list[dict[str, Any]]:
                 text = script(report, row, failure)
                 items.append({"row": row, "failure": failure, "script": text})
             if not row["failures"]:
-                told, _, where = row["reason"].partition("\n")
+                reason, _, where = row["reason"].partition("\n")
                 text = f"{where}\n{row_command(report, row)}".lstrip("\n")
-                bare = {"case": "", "message": told}
+                bare = {"case": "", "message": reason}
                 items.append({"row": row, "failure": bare, "script": text})
     return items

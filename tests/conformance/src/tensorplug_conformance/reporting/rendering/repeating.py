@@ -16,17 +16,17 @@ _SUITE: Final = "tensorplug-conformance"
 def commands(report: Mapping[str, Any]) -> list[str]:
     """Return the commands, with exact versions; a partial run cannot be repeated from a report."""
     backend, suite = report["backend"], report["suite"]
-    wanted = [f"tensorplug=={report['tensorplug']}", f"{_SUITE}=={metadata.version(_SUITE)}"]
+    requirements = [f"tensorplug=={report['tensorplug']}", f"{_SUITE}=={metadata.version(_SUITE)}"]
     if "distribution" in backend and "version" in backend:
-        wanted.append(f"{backend['distribution']}=={backend['version']}")
+        requirements.append(f"{backend['distribution']}=={backend['version']}")
     run = [_SUITE, "run", "--backend", backend["name"], "--level", str(report["level"])]
     run += ["--seed", str(suite["seed"]), "--again-seed", str(report["asked_again"]["seed"])]
     run += ["--examples", str(suite["examples"])] if suite["examples"] else []
     run += ["--profile", report["profile"]]
     for one in report.get("evidence", ()):
-        wanted += [f"{name}=={version}" for name, version in one["versions"].items()]
+        requirements += [f"{name}=={version}" for name, version in one["versions"].items()]
         run += ["--evidence", one["name"]]
-    items = [["pip", "install", *wanted], [*run, "--report", "out"]]
+    items = [["pip", "install", *requirements], [*run, "--report", "out"]]
     if "performance" in report:
         items.append([_SUITE, "measure", "--backend", backend["name"], "--report", "out"])
     items.append([_SUITE, "verify", "out"])

@@ -19,7 +19,7 @@ _SECTION: Final = re.compile(
 
 def kept(page: str) -> str:
     """Return the sections of ``page`` with their marks, an empty line after each."""
-    return "".join(f"{found[0]}\n" for found in _SECTION.finditer(page))
+    return "".join(f"{section[0]}\n" for section in _SECTION.finditer(page))
 
 
 def inserted(page: str, name: str, text: str) -> str:
@@ -30,9 +30,9 @@ def inserted(page: str, name: str, text: str) -> str:
 
     """
     section = f"{_BEGIN.format(name)}\n{text.strip()}\n\n{_END.format(name)}"
-    for found in _SECTION.finditer(page):
-        if found["name"] == name:
-            return page[: found.start()] + section + page[found.end() :]
+    for known_section in _SECTION.finditer(page):
+        if known_section["name"] == name:
+            return page[: known_section.start()] + section + page[known_section.end() :]
     before, place, after = page.partition(f"\n{PLACE}")
     if not place:
         raise ValueError(f"the page has no line {PLACE.strip()!r}, before which sections go")

@@ -24,12 +24,12 @@ _UNITS: Final = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 
 def speed(report: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the times as data of the page; None if nothing was measured."""
-    found = report.get("performance")
-    if found is None:
+    figures = report.get("performance")
+    if figures is None:
         return None
-    limits = found["limits"]
+    limits = figures["limits"]
     return {
-        "about": found,
+        "about": figures,
         "overhead": duration(limits["overhead"]),
         "bandwidth": {name: f"{one / 1e9:.1f}" for name, one in limits["bandwidth"].items()},
         "peak": f"{limits['peak'] / 1e9:.0f}",
@@ -40,20 +40,20 @@ def speed(report: Mapping[str, Any]) -> dict[str, Any] | None:
                 "size": gain.size,
                 "seconds": duration(gain.seconds),
                 "estimate": duration(gain.estimate.seconds),
-                "source": _source(gain.estimate.source, found["beside"]),
+                "source": _source(gain.estimate.source, figures["beside"]),
                 "saved": duration(gain.saved),
                 "times": _times(gain.times),
                 "width": _width(gain.times),
             }
-            for gain in gains(found)
+            for gain in gains(figures)
             if gain.estimate is not None
         ],
         "unknown": [
             {"kernel": gain.kernel, "call": gain.call, "seconds": duration(gain.seconds)}
-            for gain in without_estimate(found)
+            for gain in without_estimate(figures)
         ],
-        "rows": [_line(row, found) for row in found["rows"] if taken(row) is not None],
-        "left_out": [row for row in found["rows"] if row["error"]],
+        "rows": [_line(row, figures) for row in figures["rows"] if taken(row) is not None],
+        "left_out": [row for row in figures["rows"] if row["error"]],
     }
 
 

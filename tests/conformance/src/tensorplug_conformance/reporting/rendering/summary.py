@@ -23,9 +23,9 @@ _SHOWN: Final = 50  # rows that failed; the report has them all
 def summary(report: Mapping[str, Any]) -> str:
     """Return the verdict, counts by mode and status, and what failed."""
     backend, suite, counted = report["backend"], report["suite"], report["denominator"]
-    told = [backend.get(key, "?") for key in ("distribution", "version")]
+    name_and_version = [backend.get(key, "?") for key in ("distribution", "version")]
     distribution, version, device = map(
-        for_markdown, (*told, backend.get("device", backend.get("error", "?")))
+        for_markdown, (*name_and_version, backend.get("device", backend.get("error", "?")))
     )
     passed = f"{report['totals']['cases_passed']} cases passed"
     versions = f"suite {suite['version']}, tolerances {suite['tolerances']}, seed {suite['seed']}"

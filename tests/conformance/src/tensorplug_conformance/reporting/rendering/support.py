@@ -109,10 +109,10 @@ def _matrix(reports: Sequence[Report]) -> list[list[str]]:
 
 
 def _by_kernel(report: Report) -> dict[str, list[Mapping[str, Any]]]:
-    found: dict[str, list[Mapping[str, Any]]] = {}
+    by_kernel: dict[str, list[Mapping[str, Any]]] = {}
     for row in report["rows"]:
-        found.setdefault(row["kernel"], []).append(row)
-    return found
+        by_kernel.setdefault(row["kernel"], []).append(row)
+    return by_kernel
 
 
 def _passed(rows: Iterable[Mapping[str, Any]], how: str) -> set[str]:

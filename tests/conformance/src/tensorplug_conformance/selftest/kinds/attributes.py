@@ -48,10 +48,10 @@ def saboteurs(entry: CaseEntry) -> Iterator[Saboteur]:
 def _with(name: str, replaced: Callable[[Call, str], Any]) -> Callable[[Call], Any]:
     def wrong(call: Call) -> Any:
         try:
-            found = call.clean(**{name: replaced(call, name)})
+            results = call.clean(**{name: replaced(call, name)})
         except _REFUSALS:  # the wrong attribute fits no such call
-            found = call.clean()
-        return [call.backend.from_host(array) for array in found]
+            results = call.clean()
+        return [call.backend.from_host(array) for array in results]
 
     return wrong
 

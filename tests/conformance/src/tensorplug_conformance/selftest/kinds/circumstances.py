@@ -69,10 +69,10 @@ def _first_input(call: Call) -> Hashable:
 
 def _only(condition: Callable[[list[Array]], bool]) -> Callable[[Call], Any]:
     def wrong(call: Call) -> Any:
-        found = call.clean()
+        results = call.clean()
         if not condition([array for array in flat(call.buffers) if array.size]):
-            return found
-        return [changed(array, -1) for array in found]
+            return results
+        return [changed(array, -1) for array in results]
 
     return wrong
 

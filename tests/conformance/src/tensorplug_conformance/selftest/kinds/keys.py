@@ -55,27 +55,27 @@ def _of_numbers(part: Callable[[Array], Array]) -> Callable[[Array], Hashable]:
     return key
 
 
-def _unlike(found: Array, right: Array) -> bool:
+def _unlike(result: Array, right: Array) -> bool:
     """Return whether a kept result differs by more than rounding.
 
     Even functions have the same result for either sign, but where it was computed in other memory.
     """
-    if kind_of(right.dtype) not in "fc" or found.shape != right.shape:
+    if kind_of(right.dtype) not in "fc" or result.shape != right.shape:
         return True
     with np.errstate(all="ignore"):
-        finite = np.isfinite(found) & np.isfinite(right)
+        finite = np.isfinite(result) & np.isfinite(right)
         size = np.max(np.abs(right), initial=0, where=finite)
-        near = np.abs(found - right) <= _NEAR * finfo(right.dtype).eps * size
-    return not np.all((finite & near) | (found == right) | (np.isnan(found) & np.isnan(right)))
+        near = np.abs(result - right) <= _NEAR * finfo(right.dtype).eps * size
+    return not np.all((finite & near) | (result == right) | (np.isnan(result) & np.isnan(right)))
 
 
 def _kept(part: Callable[[Array], Array]) -> Callable[[Call], Any]:
     keeps = cached(of_each(_of_numbers(part)))
 
     def wrong(call: Call) -> Any:
-        found, right = keeps(call), call.clean()
-        if any(starmap(_unlike, zip(found, right, strict=True))):
-            return found
+        results, right = keeps(call), call.clean()
+        if any(starmap(_unlike, zip(results, right, strict=True))):
+            return results
         return right
 
     return wrong

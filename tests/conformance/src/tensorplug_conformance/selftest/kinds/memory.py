@@ -29,9 +29,9 @@ def _writes_input(position: int) -> Any:
 
 def _one_buffer(call: Call) -> Any:
     """Write every result of a plan into the buffer of its first."""
-    found = call.clean()
-    kept = call.memory.setdefault("buffers", [np.array(array) for array in found])
-    for buffer, item in zip(kept, found, strict=True):
+    results = call.clean()
+    kept = call.memory.setdefault("buffers", [np.array(array) for array in results])
+    for buffer, item in zip(kept, results, strict=True):
         if buffer.shape == item.shape:
             np.copyto(buffer, item)
     return list(kept)

@@ -24,17 +24,17 @@ _LARGE: Final = 1 << 16
 
 def _only(condition: Callable[[Call], bool]) -> Callable[[Call], Any]:
     def wrong(call: Call) -> Any:
-        found = call.clean()
-        return [changed(array, -1) for array in found] if condition(call) else found
+        results = call.clean()
+        return [changed(array, -1) for array in results] if condition(call) else results
 
     return wrong
 
 
 def _wrong_where_large(call: Call) -> Any:
     """Change the last element of every result where inputs or results are large."""
-    found = call.clean()
-    most = max(array.size for array in (*found, *flat(call.inputs())))
-    return [changed(array, -1) for array in found] if most > _LARGE else found
+    results = call.clean()
+    most = max(array.size for array in (*results, *flat(call.inputs())))
+    return [changed(array, -1) for array in results] if most > _LARGE else results
 
 
 def _strided(call: Call) -> bool:
@@ -86,15 +86,15 @@ def _nothing_fails(call: Call) -> Any:
 
 
 def _vector_of_scalar(call: Call) -> Any:
-    found = call.clean()
-    return [call.backend.from_host(array if array.ndim else array.reshape(1)) for array in found]
+    results = call.clean()
+    return [call.backend.from_host(array if array.ndim else array.reshape(1)) for array in results]
 
 
 def _races(call: Call) -> Any:
     """Lose an element in one call of three, as unsynchronized work does."""
     chance = call.lasting.setdefault("chance", np.random.default_rng(7))
-    found = call.clean()
-    return [changed(array, -1) for array in found] if chance.random() < 1 / 3 else found
+    results = call.clean()
+    return [changed(array, -1) for array in results] if chance.random() < 1 / 3 else results
 
 
 def _shares_scratch(call: Call) -> Any:
@@ -105,8 +105,8 @@ def _shares_scratch(call: Call) -> Any:
 
 def _third_call(call: Call) -> Any:
     call.memory["calls"] = call.memory.get("calls", 0) + 1
-    found = call.clean()
-    return found if call.memory["calls"] < 3 else [changed(array) for array in found]
+    results = call.clean()
+    return results if call.memory["calls"] < 3 else [changed(array) for array in results]
 
 
 def _takes_inputs(entry: CaseEntry) -> bool:

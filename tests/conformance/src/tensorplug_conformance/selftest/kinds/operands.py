@@ -35,33 +35,33 @@ def _reading(change: Callable[[Array], Array]) -> Callable[[Call], Any]:
 
 
 def _misread(call: Call, change: Callable[[Array], Array]) -> list[Any]:
-    found: list[Any] = []
+    operands: list[Any] = []
     for name, operand in zip(call.spec.input_names, call.inputs(), strict=True):
         misread = _same if call.spec.accepted(name) == dt.INTEGER else change
-        found.append(mapped(misread, operand))
-    return found
+        operands.append(mapped(misread, operand))
+    return operands
 
 
 def _attempt(call: Call, inputs: list[Any]) -> Any:
     """Return the clean kernel's result for other values, where it has one."""
     try:
-        found = call.clean(inputs)
+        results = call.clean(inputs)
     except (ValueError, IndexError, TypeError, ArithmeticError, TensorplugError):
         return call.clean()
-    return _only_what_changed(call, found)
+    return _only_what_changed(call, results)
 
 
-def _only_what_changed(call: Call, found: list[Array]) -> list[Array]:
-    """Return ``found``, with clean results where the changed inputs make no difference.
+def _only_what_changed(call: Call, results: list[Array]) -> list[Array]:
+    """Return ``results``, with clean results where the changed inputs make no difference.
 
     Changed inputs are in new memory, where a kernel may round differently (NumPy's loops with
     AVX-512 do, where elements are not contiguous). That is not a mistake.
     """
     before, fresh = call.clean(), call.clean_in_fresh_memory()
     kept = []
-    for here, there, result in zip(before, fresh, found, strict=True):
+    for here, there, result in zip(before, fresh, results, strict=True):
         if here.shape != result.shape or here.dtype != result.dtype:
-            return found
+            return results
         if kind_of(result.dtype) not in "fc":
             kept.append(result)
             continue
@@ -159,20 +159,20 @@ def _saturated(call: Call) -> Any:
 
 def _retyped(call: Call, seen: Callable[[Array], Array]) -> Any:
     try:
-        found = call.as_of(mapped(seen, call.inputs()))
+        results = call.as_of(mapped(seen, call.inputs()))
     except (ValueError, TypeError, IndexError, ArithmeticError, TensorplugError):
         return call.clean()
-    return [_returned(item, type_) for item, type_ in zip(found, call.types, strict=True)]
+    return [_returned(item, type_) for item, type_ in zip(results, call.types, strict=True)]
 
 
-def _returned(found: Array, type_: Any) -> Array:
-    wanted = type_.dtype.numpy
-    if found.dtype == wanted or wanted.kind not in "iu" or found.dtype.kind not in "iu":
-        return found
-    if wanted.itemsize == found.dtype.itemsize:
-        return found.view(wanted)
-    limits: Any = np.iinfo(wanted)
-    return np.clip(found, limits.min, limits.max).astype(wanted)
+def _returned(result: Array, type_: Any) -> Array:
+    dtype = type_.dtype.numpy
+    if result.dtype == dtype or dtype.kind not in "iu" or result.dtype.kind not in "iu":
+        return result
+    if dtype.itemsize == result.dtype.itemsize:
+        return result.view(dtype)
+    limits: Any = np.iinfo(dtype)
+    return np.clip(result, limits.min, limits.max).astype(dtype)
 
 
 def _nudged(sign: int) -> Callable[[Array], Array]:

@@ -94,8 +94,8 @@ def _through_float32(x: Array) -> Array:
 def _too_far(call: Call) -> Any:
     """Move every result a little further than the table allows, away from zero."""
     ulps = 2 * call.allowed + 2
-    found = call.clean()
-    return [_moved(array, ulps) for array in found]
+    results = call.clean()
+    return [_moved(array, ulps) for array in results]
 
 
 def _moved(x: Array, ulps: float) -> Array:
@@ -125,12 +125,12 @@ def _wider(call: Call) -> Any:
         "int64": np.int32,
         "complex128": np.complex64,
     }
-    found = call.clean()
+    results = call.clean()
     return [
         call.backend.from_host(array.astype(other.get(array.dtype.name, np.float32)))
         if array.dtype.kind != "T"
         else call.backend.from_host(np.zeros(array.shape, np.int32))
-        for array in found
+        for array in results
     ]
 
 

@@ -37,14 +37,14 @@ def _wrong_for_own_result(call: Call) -> Any:
 
 def _wrong_for_transpose(call: Call) -> Any:
     """Return a wrong result where one input is a transposed view of another one."""
-    found = call.clean()
+    results = call.clean()
     arrays = [array for array in flat(call.buffers) if array.size]
     turned = any(
         _place(x) == _place(y.T) and x.strides != y.strides
         for at, x in enumerate(arrays)
         for y in arrays[:at]
     )
-    return [changed(array, -1) for array in found] if turned else found
+    return [changed(array, -1) for array in results] if turned else results
 
 
 def _place(x: Array) -> tuple[Any, ...]:

@@ -152,10 +152,10 @@ def _reaches_far(entry: CaseEntry) -> bool:
 
 def _far_off(wrt: str) -> Callable[[RuleCall], Any]:
     def wrong(call: RuleCall) -> Any:
-        x, found = call.arguments[wrt], call.clean()
-        if isinstance(x, list | tuple) or x is None or found is None:
-            return found
-        return tp.where(abs(x) > _FAR, found * 1.01, found)
+        x, results = call.arguments[wrt], call.clean()
+        if isinstance(x, list | tuple) or x is None or results is None:
+            return results
+        return tp.where(abs(x) > _FAR, results * 1.01, results)
 
     return wrong
 
@@ -187,9 +187,9 @@ def install_rule(session: Session, saboteur: Saboteur, witness: Witness) -> Hand
 
     def rule(*values: Any) -> Any:
         call = RuleCall(entry, dict(zip(asks, values, strict=True)), dys, values[-1])
-        found = saboteur.wrong(call)
-        witness.compare(_arrays(found), _arrays(call.clean()))
-        return found
+        results = saboteur.wrong(call)
+        witness.compare(_arrays(results), _arrays(call.clean()))
+        return results
 
     wrong = replace(entry, rule=rule, asks=asks, joint=None)
     owner = Owner("saboteur", saboteur.kind)

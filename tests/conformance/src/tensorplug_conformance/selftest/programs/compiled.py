@@ -30,7 +30,7 @@ def _changing(change: Callable[[Any, tuple[Any, ...]], Any], names: Sequence[str
         clean = interpreter(group)
         if names and not set(names) & set(group.name.split("+")):
             return clean
-        return lambda *buffers: [change(found, buffers) for found in clean(*buffers)]
+        return lambda *buffers: [change(result, buffers) for result in clean(*buffers)]
 
     return compiling(rewrite)
 
@@ -62,8 +62,10 @@ def swaps_operands() -> Engine:
 def computes_in_half() -> Engine:
     """Return an engine that keeps intermediate results of fused kernels in float16."""
 
-    def halved(found: Array) -> Array:
-        return found.astype(np.float16).astype(np.float32) if found.dtype == np.float32 else found
+    def halved(result: Array) -> Array:
+        return (
+            result.astype(np.float16).astype(np.float32) if result.dtype == np.float32 else result
+        )
 
     return compiling(lambda group: interpreter(group, halved))
 
@@ -83,7 +85,7 @@ def remembers_results() -> Engine:
 
 def _returning_once(spec: KernelSpec) -> Engine:
     first: dict[Any, Any] = {}
-    return with_results(spec, lambda found: first.setdefault(np.shape(found), found))
+    return with_results(spec, lambda result: first.setdefault(np.shape(result), result))
 
 
 def draws_once() -> Engine:
@@ -104,10 +106,10 @@ def owns_results() -> Engine:
         places: list[Array] = []
 
         def run(*buffers: Any) -> Any:
-            found = compute(*buffers)
+            results = compute(*buffers)
             if not places:
-                places.extend(found)
-            for place, result in zip(places, found, strict=True):
+                places.extend(results)
+            for place, result in zip(places, results, strict=True):
                 np.copyto(place, result)
             return list(places)
 
@@ -119,12 +121,12 @@ def owns_results() -> Engine:
 def writes_into_arguments() -> Engine:
     """Return an engine that uses the memory of its first operand as scratch."""
 
-    def scratched(found: Array, inputs: Any) -> Array:
+    def scratched(result: Array, inputs: Any) -> Array:
         for first in inputs:
-            if isinstance(first, np.ndarray) and first.shape == found.shape and first.size:
+            if isinstance(first, np.ndarray) and first.shape == result.shape and first.size:
                 first.flat[-1] = 0
                 break
-        return found
+        return result
 
     return _changing(scratched, ["Multiply"])
 
@@ -132,12 +134,12 @@ def writes_into_arguments() -> Engine:
 def loses_the_last_block() -> Engine:
     """Return an engine that drops the last, incomplete block of a long array."""
 
-    def cut(found: Array, _inputs: Any) -> Array:
+    def cut(array: Array, _inputs: Any) -> Array:
         block = 1 << 12
-        if found.size <= block or not found.size % block:
-            return found
-        result = np.array(found)
-        result.reshape(-1)[found.size // block * block :] = 0
+        if array.size <= block or not array.size % block:
+            return array
+        result = np.array(array)
+        result.reshape(-1)[array.size // block * block :] = 0
         return result
 
     return _changing(cut)
@@ -146,10 +148,10 @@ def loses_the_last_block() -> Engine:
 def loses_the_end_of_many() -> Engine:
     """Return an engine that drops the last of some hundred thousand elements."""
 
-    def cut(found: Array, _inputs: Any) -> Array:
-        if found.size < 300_000:
-            return found
-        result = np.array(found)
+    def cut(array: Array, _inputs: Any) -> Array:
+        if array.size < 300_000:
+            return array
+        result = np.array(array)
         result.reshape(-1)[-1] = 0
         return result
 
@@ -159,9 +161,9 @@ def loses_the_end_of_many() -> Engine:
 def fails_where_empty() -> Engine:
     """Return an engine that divides work by the number of elements."""
 
-    def divided(found: Array, _inputs: Any) -> Array:
-        assert 1024 // found.size >= 0
-        return found
+    def divided(result: Array, _inputs: Any) -> Array:
+        assert 1024 // result.size >= 0
+        return result
 
     return _changing(divided)
 
@@ -170,9 +172,9 @@ def keeps_what_it_made() -> Engine:
     """Return an engine that keeps the results of its groups."""
     kept: list[Any] = []
 
-    def hold(found: Any, _inputs: Any) -> Any:
-        kept.append(found)
-        return found
+    def hold(result: Any, _inputs: Any) -> Any:
+        kept.append(result)
+        return result
 
     return _changing(hold, ["Exp", "Tanh"])
 
@@ -180,4 +182,4 @@ def keeps_what_it_made() -> Engine:
 def shares_scratch() -> Engine:
     """Return an engine with one scratch block for all threads that run a program."""
     scratch = SharedScratch()
-    return _changing(lambda found, _inputs: scratch.passed(found))
+    return _changing(lambda result, _inputs: scratch.passed(result))

@@ -48,18 +48,18 @@ def compiling(rewrite: Callable[[Group], Callable[..., Any]]) -> Engine:
 
 def with_kernel(spec: KernelSpec, function: Any, engine: Engine | None = None) -> Engine:
     """Return an engine, ``engine`` if it is given, with another kernel of ``spec``."""
-    found = engine or build_engine()
-    found.open(REFERENCE)
+    changed = engine or build_engine()
+    changed.open(REFERENCE)
     entry = kernel_entry(spec, function)
-    found.registry.add(Owner("saboteur"), kernels=[(REFERENCE, entry)], override=True)
-    return found
+    changed.registry.add(Owner("saboteur"), kernels=[(REFERENCE, entry)], override=True)
+    return changed
 
 
 def with_results(spec: KernelSpec, change: Callable[[Any], Any]) -> Engine:
     """Return an engine whose kernel of ``spec`` has its results changed by ``change``."""
-    found = build_engine()
-    found.open(REFERENCE)
-    owned = found.registry.state.kernel(spec.name, REFERENCE)
+    changed = build_engine()
+    changed.open(REFERENCE)
+    owned = changed.registry.state.kernel(spec.name, REFERENCE)
     if owned is None:
         raise LookupError(f"backend {REFERENCE!r} has no kernel {spec.name!r} to make wrong")
     entry = owned.entry
@@ -73,5 +73,5 @@ def with_results(spec: KernelSpec, change: Callable[[Any], Any]) -> Engine:
         return kernel
 
     wrong = dataclasses.replace(entry, function=prepare, prepares=True)
-    found.registry.add(Owner("saboteur"), kernels=[(REFERENCE, wrong)], override=True)
-    return found
+    changed.registry.add(Owner("saboteur"), kernels=[(REFERENCE, wrong)], override=True)
+    return changed

@@ -96,18 +96,22 @@ def evaluate(
     unified = expressions.unify(roots)
     values: dict[int, Array] = {}
     for node in expressions.linearize(unified):
-        given = [values[id(operand)] for operand in node.operands]
+        operands = [values[id(operand)] for operand in node.operands]
         if node.op == "parameter":
             values[id(node)] = parameters[int(node.value)]  # type: ignore[arg-type]  # a number
             continue
         if node.op == "constant":
             result = np.asarray(node.value).astype(node.dtype.numpy)
         elif node.op == "cast":
-            result = _cast(given[0], node.dtype)
+            result = _cast(operands[0], node.dtype)
         elif node.op == "bitcast":
-            result = np.ascontiguousarray(given[0]).view(node.dtype.numpy).reshape(given[0].shape)
+            result = (
+                np.ascontiguousarray(operands[0]).view(node.dtype.numpy).reshape(operands[0].shape)
+            )
         else:
-            result = np.asarray(_OPERATIONS[node.op](*given)).astype(node.dtype.numpy, copy=False)
+            result = np.asarray(_OPERATIONS[node.op](*operands)).astype(
+                node.dtype.numpy, copy=False
+            )
         values[id(node)] = result if between is None else between(result)
     return [values[id(root)] for root in unified]
 
@@ -132,8 +136,8 @@ def interpreter(group: Group, between: Callable[[Array], Array] | None = None) -
             for reduction, along in zip(group.reductions, axes, strict=True):
                 (value,) = evaluate([reduction.expression], parameters, between)
                 value = np.broadcast_to(value, group.shape)
-                found = _REDUCTIONS[reduction.op](value, axis=along, keepdims=True)
-                parameters.append(np.asarray(found))
+                reduced = _REDUCTIONS[reduction.op](value, axis=along, keepdims=True)
+                parameters.append(np.asarray(reduced))
             results = evaluate(
                 [output.expression for output in group.outputs], parameters, between
             )

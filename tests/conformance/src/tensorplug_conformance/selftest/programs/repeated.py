@@ -39,8 +39,8 @@ def differs_by_process() -> Engine:
     """Return an engine whose products depend on the addresses of the process."""
 
     def product(a: Array, b: Array, *, transpose_a: bool, transpose_b: bool) -> Array:
-        found = _product(a, b, transpose_a=transpose_a, transpose_b=transpose_b)
-        return _nudged(found, os.getpid())
+        result = _product(a, b, transpose_a=transpose_a, transpose_b=transpose_b)
+        return _nudged(result, os.getpid())
 
     return with_kernel(specs.BATCH_MAT_MUL, product)
 
@@ -50,8 +50,8 @@ def tunes_itself() -> Engine:
     calls = itertools.count()
 
     def product(a: Array, b: Array, *, transpose_a: bool, transpose_b: bool) -> Array:
-        found = _product(a, b, transpose_a=transpose_a, transpose_b=transpose_b)
-        return _nudged(found) if next(calls) > 40 else found
+        result = _product(a, b, transpose_a=transpose_a, transpose_b=transpose_b)
+        return _nudged(result) if next(calls) > 40 else result
 
     return with_kernel(specs.BATCH_MAT_MUL, product)
 
@@ -60,12 +60,12 @@ def tunes_convolutions() -> Engine:
     """Return an engine with a faster convolution, of half the digits, from the fourth call on."""
     calls: Counter[tuple[int, ...]] = Counter()
 
-    def tuned(found: Array) -> Array:
-        calls[found.shape] += 1
-        if calls[found.shape] < 4:
-            return found
-        half = np.float16 if found.dtype == np.float32 else np.float32
-        return np.asarray(found.astype(half).astype(found.dtype))
+    def tuned(result: Array) -> Array:
+        calls[result.shape] += 1
+        if calls[result.shape] < 4:
+            return result
+        half = np.float16 if result.dtype == np.float32 else np.float32
+        return np.asarray(result.astype(half).astype(result.dtype))
 
     return with_results(specs.CONV2D, tuned)
 
@@ -102,10 +102,10 @@ def knows_one_matrix() -> Engine:
 
     def product(a: Array, b: Array, *, transpose_a: bool, transpose_b: bool) -> Array:
         left = a.swapaxes(-1, -2) if transpose_a else a
-        found = left @ (b.swapaxes(-1, -2) if transpose_b else b)
-        if found.ndim > 2 and found.size:
-            found[...] = found.reshape((-1, *found.shape[-2:]))[0]
-        return np.asarray(found)
+        result = left @ (b.swapaxes(-1, -2) if transpose_b else b)
+        if result.ndim > 2 and result.size:
+            result[...] = result.reshape((-1, *result.shape[-2:]))[0]
+        return np.asarray(result)
 
     return with_kernel(specs.BATCH_MAT_MUL, product)
 
