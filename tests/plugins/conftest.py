@@ -304,10 +304,12 @@ class Environment:
         hidden = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
         return {name: value for name, value in clean_environment().items() if name not in hidden}
 
-    def pip(self, *arguments: str) -> None:
-        command = [str(self.python), "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    def pip(self, command: str, *arguments: str) -> None:
+        quietly = [str(self.python), "-m", "pip", "--quiet", "--disable-pip-version-check"]
+        # Python compiles the modules that are imported; pip would compile all, every time.
+        options = ["--no-compile"] if command == "install" else []
         finished = subprocess.run(
-            [*command, *arguments],
+            [*quietly, command, *options, *arguments],
             env=self.variables(),
             cwd=self.path,
             capture_output=True,
@@ -350,26 +352,21 @@ def distributions() -> dict[str, Path]:
 
 
 @pytest.fixture(scope="session")
-def wheels(
-    distributions: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, Path]:
-    """A wheel of each distribution, built now, by distribution name."""
-    folder = tmp_path_factory.mktemp("wheels")
-    command = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "wheel"]
-    finished = subprocess.run(
-        [
-            *(*command, "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder)),
-            *map(str, distributions.values()),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
-    assert finished.returncode == 0, finished.stdout + finished.stderr
-    built = {path.name.split("-")[0].replace("_", "-"): path for path in folder.glob("*.whl")}
-    assert built.keys() == distributions.keys()
-    return built
+def built(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """An sdist of each distribution and the wheel that is built from it, as a release has."""
+    folder = tmp_path_factory.mktemp("release") / "dist"
+    script = str(ROOT / ".ci" / "release.py")
+    subprocess.run([sys.executable, script, "--check", "--out", str(folder)], check=True)
+    return sorted(folder.iterdir())
+
+
+@pytest.fixture(scope="session")
+def wheels(distributions: dict[str, Path], built: list[Path]) -> dict[str, Path]:
+    """A wheel of each distribution, by distribution name."""
+    files = (path for path in built if path.suffix == ".whl")
+    by_name = {path.name.split("-")[0].replace("_", "-"): path for path in files}
+    assert by_name.keys() == distributions.keys()
+    return by_name
 
 
 @pytest.fixture(scope="session")

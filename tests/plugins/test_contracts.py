@@ -14,13 +14,13 @@ import shutil
 import subprocess
 import sys
 import tomllib
+import zipfile
 
 import pytest
 
 from tensorplug import algorithms, errors, plugin
 from tensorplug_conformance.primitives import PRIMITIVES
 
-from .conftest import ROOT
 from .contract_record import CONTRACTS, current_version, lines
 from .test_packaging import USE, USED
 
@@ -88,53 +88,55 @@ def test_every_published_minor_version_has_its_contract(distributions):
 
 
 @pytest.fixture(scope="session")
-def wheel_of(tmp_path_factory):
-    """Return the function that builds a folder's wheel, with lines of it replaced."""
-
-    def build(folder, **replaced):
-        copy = tmp_path_factory.mktemp("changed") / folder.name
-        ignore = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(folder, copy, ignore=ignore)
-        shutil.copytree(ROOT / "plugins_example", copy.parent / "plugins_example", ignore=ignore)
-        project = copy / "pyproject.toml"
-        text = project.read_text("utf-8")
-        for old, new in replaced.values():
-            assert old in text
-            text = text.replace(old, new)
-        project.write_text(text, "utf-8")
-        command = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "wheel"]
-        options = ["--no-deps", "--no-build-isolation", "--wheel-dir", str(copy / "wheel")]
-        subprocess.run([*command, *options, str(copy)], check=True, timeout=600)
-        [wheel] = (copy / "wheel").glob("*.whl")
-        return wheel
-
-    return build
+def frozen(tmp_path_factory):
+    """Wheels of the backends of contracts, by contract."""
+    folder = tmp_path_factory.mktemp("contracts")
+    for contract in FROZEN:  # pip builds in the folder
+        shutil.copytree(CONTRACTS / contract, folder / contract)
+    command = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "wheel"]
+    options = ["--no-deps", "--no-build-isolation", "--wheel-dir"]
+    by_contract = {}
+    for contract in FROZEN:
+        out = folder / "wheels" / contract
+        subprocess.run([*command, *options, str(out), str(folder / contract)], check=True)
+        [by_contract[contract]] = out.glob("*.whl")
+    return by_contract
 
 
-@pytest.fixture(scope="session")
-def cores(wheels, distributions, wheel_of):
-    """Wheels of the core by version."""
-    folder = distributions["tensorplug"]
-    current = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))["project"]["version"]
-    result = {None: wheels["tensorplug"]}
-    for version in {row[2] for row in MATRIX} - {None}:
-        line = f'version = "{current}"', f'version = "{version}"'
-        result[version] = wheel_of(folder, version=line)
-    return result
+def relabelled(wheel, folder, old, new):
+    """Return a copy of a wheel with another line of metadata, as a release with it would be."""
+    name, version, tags = wheel.name.split("-", 2)
+    field, _, text = new.partition(": ")
+    other = text if field == "Version" else version
+    info, renamed = (f"{name}-{each}.dist-info/" for each in (version, other))
+    path = folder / f"{name}-{other}-{tags}"
+    with zipfile.ZipFile(wheel) as source, zipfile.ZipFile(path, "w") as target:
+        for file in source.namelist():
+            content = source.read(file)
+            if file == f"{info}METADATA":
+                assert f"\n{old}\n".encode() in content
+                content = content.replace(f"\n{old}\n".encode(), f"\n{new}\n".encode())
+            if file == f"{info}RECORD":
+                content = content.replace(info.encode(), renamed.encode())
+            target.writestr(file.replace(info, renamed), content)
+    return path
 
 
 @pytest.mark.packaging
 @pytest.mark.timeout(900)
-def test_versions_that_live_together(environment, cores, wheels, wheel_of):
+def test_versions_that_live_together(environment, wheels, frozen, tmp_path):
     """One environment goes through the matrix: pip changes core and plugin in it."""
     environment.pip("install", *(str(wheels[name]) for name in SUITE))
     environment.pip("uninstall", "--yes", "tensorplug-train")  # not for later cores
+    today = wheels["tensorplug"]
+    current = f"Version: {today.name.split('-')[1]}"
     for contract, requirement, version, works in MATRIX:
-        frozen = wheel_of(
-            CONTRACTS / contract, requires=("tensorplug>=0.1", f"tensorplug{requirement}")
-        )
-        swap = ["install", "--force-reinstall", "--no-deps", str(cores[version]), str(frozen)]
-        environment.pip(*swap)
+        needs = f"Requires-Dist: tensorplug{requirement}"
+        files = [
+            relabelled(today, tmp_path, current, f"Version: {version}") if version else today,
+            relabelled(frozen[contract], tmp_path, "Requires-Dist: tensorplug>=0.1", needs),
+        ]
+        environment.pip("install", "--force-reinstall", "--no-deps", *map(str, files))
         row = (contract, requirement, version)
         name = f"contract-{contract[1:].replace('_', '-')}"
         if works:
@@ -159,14 +161,12 @@ def test_versions_that_live_together(environment, cores, wheels, wheel_of):
     "dtypes", ["float32,int32,bool", pytest.param("", marks=pytest.mark.slow)]
 )
 @pytest.mark.parametrize("contract", FROZEN)
-def test_a_contract_is_still_conformant(environment, wheels, wheel_of, contract, dtypes, tmp_path):
+def test_a_contract_is_still_conformant(environment, wheels, frozen, contract, dtypes, tmp_path):
     """Level 2 of today's suite is today's promise to backends of that time.
 
     On each change in a few dtypes, which shows whether calls are what they were.
     """
-    environment.pip(
-        "install", *(str(wheels[name]) for name in SUITE), str(wheel_of(CONTRACTS / contract))
-    )
+    environment.pip("install", *(str(wheels[name]) for name in SUITE), str(frozen[contract]))
     name = f"contract-{contract[1:].replace('_', '-')}"
     environment.module(
         tmp_path,

@@ -62,7 +62,10 @@ def _infer_split(
     x: TensorType, *, num_or_size_splits: tuple[int, ...], axis: int
 ) -> tuple[TensorType, ...]:
     before, after = x.shape[:axis], x.shape[axis + 1 :]
-    return tuple(TensorType(x.dtype, (*before, size, *after)) for size in num_or_size_splits)
+    by_size = {
+        size: TensorType(x.dtype, (*before, size, *after)) for size in set(num_or_size_splits)
+    }
+    return tuple(by_size[size] for size in num_or_size_splits)
 
 
 SPLIT_V = KernelSpec(
