@@ -68,14 +68,6 @@ def test_a_backend_of_primitives_keeps_its_training_to_itself() -> None:
     check.run(Target("minimal"), lambda: session)
 
 
-# The self test, which runs on each change, tries the same ones.
-@pytest.mark.slow
-@pytest.mark.parametrize("wrong", WRONG_PROGRAMS, ids=lambda wrong: f"{wrong.name}, {wrong.check}")
-def test_what_goes_wrong_in_programs_is_caught(wrong: WrongProgram) -> None:
-    _, caught, evidence = try_program(wrong)
-    assert caught, evidence
-
-
 def test_every_check_has_something_to_find() -> None:
     found = {wrong_program.check for wrong_program in WRONG_PROGRAMS}
     of_backends = {wrong_backend.check for wrong_backend in WRONG_BACKENDS}

@@ -25,7 +25,6 @@ from tensorplug_conformance.reporting.expectations import Expectation, apply
 from tensorplug_conformance.reporting.report import blocked
 from tensorplug_conformance.reporting.terminal import as_expected, show
 from tensorplug_conformance.reporting.verification import verify
-from tensorplug_conformance.selftest.vendors import VENDORS, Vendor, try_vendor
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,16 +37,6 @@ KNOWN |= {
     for name, published in (("Sin", _FAR), ("Cos", _GAP))
 }
 TINY = np.finfo(np.float32).tiny
-
-
-# The self test, which runs on each change, tries the same ones.
-@pytest.mark.slow
-@pytest.mark.parametrize("wrong", VENDORS, ids=lambda wrong: wrong.name)
-def test_a_vendors_error_fails_strictly_and_a_worse_one_fails_in_both_profiles(
-    wrong: Vendor,
-) -> None:
-    trial = try_vendor("cpu", KNOWN, wrong)
-    assert trial.right, trial.evidence
 
 
 @pytest.mark.parametrize(

@@ -58,14 +58,6 @@ def test_a_backend_that_kills_its_parent_or_damages_its_events_gets_a_report(
     assert not (tmp_path / NAME).exists()
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(os.name != "posix", reason="signals and processes are others there")
-def test_every_attack_gets_its_verdict_and_the_run_goes_on() -> None:
-    trials = hostile.try_hostile()
-    assert len(trials) == len(hostile.ATTACKS) + 1
-    assert [trial for trial in trials if not trial.right] == []
-
-
 @pytest.mark.skipif(os.name != "posix", reason="there are no such parents elsewhere")
 @pytest.mark.parametrize(
     ("command", "told"),

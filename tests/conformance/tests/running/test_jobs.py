@@ -98,15 +98,6 @@ def test_a_crash_costs_its_own_item_alone() -> None:
     assert [introduction["distribution"] for introduction in introductions] == ["tensorplug-cpu"]
 
 
-@pytest.mark.slow
-def test_a_hang_costs_its_own_item_alone() -> None:
-    outcomes, _, _ = tried(ROWS, 2, f"{MISBEHAVING}:hangs", Limits(item=6.0))
-    assert [status(outcome) for outcome in outcomes] == [
-        "lost" if row[1] == "Neg" else "pass native" for row in ROWS
-    ]
-    assert "it hung: it did not end within 6 s" in outcomes[1].error
-
-
 @pytest.mark.parametrize(("series", "processes"), [(dict.fromkeys(ROWS, "one"), 1), ({}, 3)])
 def test_a_series_runs_in_one_process(
     series: dict[Any, str], processes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

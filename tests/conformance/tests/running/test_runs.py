@@ -35,26 +35,6 @@ def statuses(result: dict[str, Any]) -> dict[str, str]:
     return {row["kernel"]: row["status"] for row in result["rows"] if row["mode"] == "native"}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("factory", "reason"),
-    [("dies", "died of signal 6"), ("hangs", "it hung"), ("exits", "exit status 0")],
-)
-def test_what_takes_the_process_down_is_a_verdict_and_the_run_goes_on(
-    factory: str, reason: str
-) -> None:
-    target = Target("cpu", f"{MISBEHAVING}:{factory}")
-    result = certify(target, 2, selection=FEW, limits=Limits(item=8.0))
-    found = statuses(result)
-    assert found.pop("Neg") == "fail"
-    assert set(found.values()) == {"pass native"}
-    (neg,) = [row for row in result["rows"] if row["kernel"] == "Neg"]
-    assert reason in neg["reason"]
-    assert " in case 'edges'" in neg["reason"]
-    assert result["blocked_by"] == ["1 rows: fail"]
-    jsonschema.validate(result, report.schema())
-
-
 def test_a_chatty_backend_is_no_pass() -> None:
     items = [("check", 0, "prints nothing"), ("check", 0, "opens, works, exits")]
     outcomes: list[Outcome] = supervise(
