@@ -117,8 +117,8 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], 
 
 def test_a_kernel_deep_in_a_training_step_is_found(program: Callable[[str], Path]) -> None:
     path = program(TRAINING)
-    found = compare(Target("cpu"), Target("minimal", HERE + "wrong_exp"), Program(path))
-    first = found.first
+    comparison = compare(Target("cpu"), Target("minimal", HERE + "wrong_exp"), Program(path))
+    first = comparison.first
     assert first is not None
     assert (first.kernel, first.within) == ("Exp", "Tanh")
     assert first.place is not None
@@ -131,38 +131,42 @@ def test_a_kernel_deep_in_a_training_step_is_found(program: Callable[[str], Path
     assert smallest.item() == 1.0  # the simplest number above ABOVE
     assert first.verdict.oracle
     assert first.verdict.ulp > 1000
-    assert set(found.others) <= {"Tanh", "LogSoftmax", "Exp"}  # what it is used in, nothing else
+    assert set(comparison.others) <= {
+        "Tanh",
+        "LogSoftmax",
+        "Exp",
+    }  # what it is used in, nothing else
 
 
 def test_its_script_repeats_it(
     program: Callable[[str], Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = program(TRAINING)
-    found = compare(Target("cpu"), Target("minimal", HERE + "wrong_exp"), Program(path))
-    assert found.first is not None
-    text = script("cpu", "minimal", found.first)
+    comparison = compare(Target("cpu"), Target("minimal", HERE + "wrong_exp"), Program(path))
+    assert comparison.first is not None
+    text = script("cpu", "minimal", comparison.first)
     ended = subprocess.run(
         [sys.executable, "-"], input=text, capture_output=True, text=True, check=False
     )
     assert ended.returncode == 0, ended.stderr  # the installed backend is right
     assert ended.stdout.splitlines()[-2:] == ["cpu: right", "minimal: right"]
-    call = (found.first.kernel, found.first.operands, found.first.attributes)
+    call = (comparison.first.kernel, comparison.first.operands, comparison.first.attributes)
     assert repeat("cpu", "minimal", *call, factory=HERE + "wrong_exp") == 1
     assert capsys.readouterr().out.splitlines()[-1].startswith("minimal: 1 of 1 wrong")
 
 
 def test_honest_backends_do_not_part(program: Callable[[str], Path]) -> None:
-    found = compare(Target("cpu"), Target("minimal"), Program(program(TRAINING)))
-    assert found.first is None
-    assert not found.unjudged
-    assert conclusion(found) == "no difference beyond the bounds between cpu and minimal"
-    assert found.largest is not None
-    call, verdict = found.largest
+    comparison = compare(Target("cpu"), Target("minimal"), Program(program(TRAINING)))
+    assert comparison.first is None
+    assert not comparison.unjudged
+    assert conclusion(comparison) == "no difference beyond the bounds between cpu and minimal"
+    assert comparison.largest is not None
+    call, verdict = comparison.largest
     assert verdict.ulp > 0
-    data = as_data(found)
+    data = as_data(comparison)
     assert data["largest"]["call"] == call.text
     console = Console(record=True, width=200)
-    show(found, console)
+    show(comparison, console)
     assert "largest difference within the bounds" in console.export_text()
 
 
@@ -170,21 +174,24 @@ def test_a_fault_that_one_call_does_not_show(program: Callable[[str], Path]) -> 
     path = program(
         "import tensorplug as tp\nfor n in range(4):\n    tp.negative(tp.asarray([1.0, 2.0]))\n"
     )
-    found = compare(Target("cpu"), Target("minimal", HERE + "late_neg"), Program(path))
-    assert found.first is not None
-    assert (found.first.kernel, found.first.history) == ("Neg", True)
-    assert script("cpu", "minimal", found.first) == ""
-    assert found.first.place is not None
-    assert found.first.place.line == 3
+    comparison = compare(Target("cpu"), Target("minimal", HERE + "late_neg"), Program(path))
+    assert comparison.first is not None
+    assert (comparison.first.kernel, comparison.first.history) == ("Neg", True)
+    assert script("cpu", "minimal", comparison.first) == ""
+    assert comparison.first.place is not None
+    assert comparison.first.place.line == 3
 
 
 def test_a_process_that_dies(program: Callable[[str], Path]) -> None:
     path = program("import tensorplug as tp\nx = tp.asarray([1.0, 2.0])\ntp.exp(tp.negative(x))\n")
-    found = compare(Target("cpu"), Target("minimal", HERE + "dying_exp"), Program(path))
-    assert found.first is not None
-    assert (found.first.kernel, found.first.faults[1]) == ("Exp", "the process died of signal 6")
-    assert found.first.operands[0].size == 1
-    assert found.runs[1].ended == "died of signal 6"
+    comparison = compare(Target("cpu"), Target("minimal", HERE + "dying_exp"), Program(path))
+    assert comparison.first is not None
+    assert (comparison.first.kernel, comparison.first.faults[1]) == (
+        "Exp",
+        "the process died of signal 6",
+    )
+    assert comparison.first.operands[0].size == 1
+    assert comparison.runs[1].ended == "died of signal 6"
 
 
 def test_programs_that_go_two_ways(program: Callable[[str], Path]) -> None:
@@ -195,17 +202,17 @@ def test_programs_that_go_two_ways(program: Callable[[str], Path]) -> None:
         "    tp.sin(x)\n"
         "tp.cos(x)\n"
     )
-    found = compare(Target("cpu"), Target("minimal", HERE + "wrong_exp"), Program(path))
-    assert found.alignment.parted is not None
-    ours, theirs = found.alignment.parted
+    comparison = compare(Target("cpu"), Target("minimal", HERE + "wrong_exp"), Program(path))
+    assert comparison.alignment.parted is not None
+    ours, theirs = comparison.alignment.parted
     assert ours is not None
     assert theirs is not None
     assert (ours.kernel, theirs.kernel) == ("Cos", "Sin")
-    assert found.first is not None
-    assert found.first.kernel == "Exp"  # the cause comes before
-    kernels = {call.kernel for call in found.runs[0].ops}
+    assert comparison.first is not None
+    assert comparison.first.kernel == "Exp"  # the cause comes before
+    kernels = {call.kernel for call in comparison.runs[0].ops}
     assert kernels >= {"Exp", "Cos"}
-    assert found.alignment.partners[ours.number].kernel == "Cos"  # aligned again
+    assert comparison.alignment.partners[ours.number].kernel == "Cos"  # aligned again
 
 
 def test_a_function_and_arguments(program: Callable[[str], Path]) -> None:
@@ -214,8 +221,8 @@ def test_a_function_and_arguments(program: Callable[[str], Path]) -> None:
         "def f():\n    tp.zeros(int(sys.argv[1]))\n"
         "if __name__ == '__main__':\n    raise SystemExit('not to be run')\n"
     )
-    found = compare(Target("cpu"), Target("minimal"), Program(path, "f", ("5",)))
-    assert [call.attributes["shape"] for call in found.runs[0].ops] == [(5,)]
+    comparison = compare(Target("cpu"), Target("minimal"), Program(path, "f", ("5",)))
+    assert [call.attributes["shape"] for call in comparison.runs[0].ops] == [(5,)]
     with pytest.raises(ProgramError, match=r"makes no kernel call on cpu; it ended with exit"):
         compare(Target("cpu"), Target("minimal"), Program(path))
 
@@ -237,14 +244,14 @@ def test_the_oracle_says_who_is_wrong(kernel: str, off: int, faults: tuple[bool,
     for _ in range(abs(off)):
         wrong = np.nextafter(wrong, np.float32(np.inf))
     pair = (wrong, right) if off < 0 else (right, wrong)
-    found = judge_call(entries()[kernel], [x], {}, [pair[0]], [pair[1]])
-    assert tuple(map(bool, found.faults)) == faults
+    verdict = judge_call(entries()[kernel], [x], {}, [pair[0]], [pair[1]])
+    assert tuple(map(bool, verdict.faults)) == faults
 
 
 def test_an_output_of_another_type_is_a_fault() -> None:
     one, other = np.zeros(2, np.float32), np.zeros((2, 1), np.float32)
-    found = judge_call(entries()["Neg"], [one], {}, [one], [other])
-    assert found.faults == ("", "it is float32[2,1] instead of float32[2]")
+    verdict = judge_call(entries()["Neg"], [one], {}, [one], [other])
+    assert verdict.faults == ("", "it is float32[2,1] instead of float32[2]")
 
 
 def test_shrinking_ends_at_the_smallest_call_that_shows_it() -> None:

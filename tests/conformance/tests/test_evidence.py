@@ -98,9 +98,9 @@ def test_each_test_gets_its_verdict_and_the_run_goes_on(
 ) -> None:
     installed("probes", PROBES)
     assert main([*RUN, "--evidence", "probes", "--report", str(tmp_path / "out")]) == 0
-    found = report.read(tmp_path / "out")
-    jsonschema.validate(found, report.schema())
-    (one,) = found["evidence"]
+    content = report.read(tmp_path / "out")
+    jsonschema.validate(content, report.schema())
+    (one,) = content["evidence"]
     assert {key: one[key] for key in ("name", "title", "about", "versions")} == {
         "name": "probes",
         "title": "Probes",
@@ -113,8 +113,8 @@ def test_each_test_gets_its_verdict_and_the_run_goes_on(
         assert test["status"] == status, test
         assert test["why"].startswith(why), test
         assert (test["kernels"] > 0) == (test["test"] == "adds"), test
-    assert found["blocked_by"] == []
-    assert verify(found) == []
+    assert content["blocked_by"] == []
+    assert verify(content) == []
     text = " ".join(capsys.readouterr().out.split())
     assert "2 checks and 7 tests" in text
     assert "Probes (tensorplug-probes 1.0), no condition of a certificate" in text
@@ -193,11 +193,11 @@ def test_an_interrupted_run_goes_on_with_the_tests_that_remain(
         if outcome.item[-1] == "raises" and len(runs) == 1:
             raise KeyboardInterrupt
 
-    found = {}
+    contents = {}
     for journal in (Journal(tmp_path), None):
         runs.append([])
         kept = journal or Journal.resumed(tmp_path)
-        found = certify(
+        contents = certify(
             Target("cpu"),
             0,
             selection=Selection(checks=("opens, works, exits",)),
@@ -207,45 +207,45 @@ def test_an_interrupted_run_goes_on_with_the_tests_that_remain(
         )
         kept.close()
         if journal:
-            assert found["blocked_by"] == ["3 rows, checks and tests were not run"]
-            assert [test["test"] for test in found["evidence"][0]["tests"]] == list(FOUND)[:3]
+            assert contents["blocked_by"] == ["3 rows, checks and tests were not run"]
+            assert [test["test"] for test in contents["evidence"][0]["tests"]] == list(FOUND)[:3]
     assert runs[1] == ["random", "no rule", "odd"]
-    tests = {test["test"]: test["status"] for test in found["evidence"][0]["tests"]}
+    tests = {test["test"]: test["status"] for test in contents["evidence"][0]["tests"]}
     assert tests == {name: status for name, (status, _) in FOUND.items() if name != "dies"}
-    assert not found["interrupted"]
+    assert not contents["interrupted"]
 
 
 def test_numbers_and_reasons_are_shown() -> None:
-    found = {**sample(), "evidence": [EVIDENCE]}
-    (one,) = others(found)
+    content = {**sample(), "evidence": [EVIDENCE]}
+    (one,) = others(content)
     assert one.groups == [("node", [3, 2, 1, 0, 0]), ("real", [2, 0, 0, 1, 1])]
     assert (list(one.whole), one.idle) == ([5, 2, 1, 1, 1], 1)
-    text = page(found)
+    text = page(content)
     assert '<td class="number failed">1</td>' in text
     assert '<th scope="row">node</th><td class="number">3</td>' in text
     assert "2 of 5 pass; 1 of these ran no kernel of the backend" in text
     assert "2 that cannot pass, or cannot be asked" in text
-    assert "| node | 3 | 2 | 1 |  |  |" in summary(found)
-    assert "| deep | \\<wrong\\> |" in summary(found)
+    assert "| node | 3 | 2 | 1 |  |  |" in summary(content)
+    assert "| deep | \\<wrong\\> |" in summary(content)
 
 
 def test_a_whole_run_is_repeated_with_its_tests() -> None:
-    found = {**sample(), "evidence": [EVIDENCE], "partial": False, "conformant": False}
-    text = page(found)
+    content = {**sample(), "evidence": [EVIDENCE], "partial": False, "conformant": False}
+    text = page(content)
     assert "tensorplug-thirds==2.0\n" in text
     assert "--profile strict --evidence thirds --report out" in text
 
 
-def without_the_first(found: dict[str, Any]) -> None:
-    found["evidence"][0]["tests"].pop(0)
+def without_the_first(content: dict[str, Any]) -> None:
+    content["evidence"][0]["tests"].pop(0)
 
 
-def with_one_twice(found: dict[str, Any]) -> None:
-    found["evidence"][0]["tests"] += found["evidence"][0]["tests"][:1]
+def with_one_twice(content: dict[str, Any]) -> None:
+    content["evidence"][0]["tests"] += content["evidence"][0]["tests"][:1]
 
 
-def renamed(found: dict[str, Any]) -> None:
-    found["evidence"][0]["tests"][0]["test"] = "easier"
+def renamed(content: dict[str, Any]) -> None:
+    content["evidence"][0]["tests"][0]["test"] = "easier"
 
 
 @pytest.mark.parametrize(
@@ -272,10 +272,10 @@ def test_tests_that_are_left_out_are_found(
         {"group": group, "test": name, "status": "pass", "why": "", "kernels": 1, "seconds": 0.1}
         for _, _, group, name in evidence.items_of("probes")
     ]
-    found = {**sample(), "evidence": [{**evidence.described("probes"), "tests": tests}]}
-    assert verify(found) == []
-    change(found)
-    assert verify(found) == messages
+    content = {**sample(), "evidence": [{**evidence.described("probes"), "tests": tests}]}
+    assert verify(content) == []
+    change(content)
+    assert verify(content) == messages
 
 
 def test_what_changed_between_two_reports() -> None:
@@ -284,8 +284,8 @@ def test_what_changed_between_two_reports() -> None:
     shallow, deep = new["evidence"][0]["tests"][0], new["evidence"][0]["tests"][-1]
     shallow["status"], deep["status"] = "fail", "pass"
     new["evidence"][0]["versions"]["tensorplug-thirds"] = "2.1"
-    found = differences(old, new)
-    assert found.worse == [(("thirds", "node", "<plain>"), "pass", "fail")]
-    assert found.better == [(("thirds", "real", "deep"), "fail", "pass")]
-    assert any(note.startswith("thirds: ") and "2.1" in note for note in found.notes)
+    changes = differences(old, new)
+    assert changes.worse == [(("thirds", "node", "<plain>"), "pass", "fail")]
+    assert changes.better == [(("thirds", "real", "deep"), "fail", "pass")]
+    assert any(note.startswith("thirds: ") and "2.1" in note for note in changes.notes)
     assert not differences(old, sample()).gone  # it was not asked

@@ -62,11 +62,11 @@ def test_a_report_says_which_extensions_it_covers(
     assert {name.partition(" ")[0] for name in before} >= {"tensorplug-train"}
     _install(tmp_path, "good_cases", "(cases,)")
     monkeypatch.syspath_prepend(str(tmp_path))
-    found = sample()
-    found["environment"] = report.environment()
-    [more] = set(found["environment"]["extensions"].split(", ")) - set(before)
+    content = sample()
+    content["environment"] = report.environment()
+    [more] = set(content["environment"]["extensions"].split(", ")) - set(before)
     assert more.startswith("tensorplug-good-cases ")
-    assert more in summary(found)
+    assert more in summary(content)
     monkeypatch.setenv("TENSORPLUG_DISABLE_PLUGINS", "good_cases,train")
     left = report.environment()["extensions"]
     assert "good-cases" not in left

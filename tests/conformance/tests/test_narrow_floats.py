@@ -75,9 +75,9 @@ def a_product(dtype: Any) -> Any:
 @pytest.mark.parametrize("made", [a_sum, a_sum_of_ones, a_mean, a_product])
 def test_bounds_ask_for_an_accumulator_of_float32(made: Any) -> None:
     for dtype, right in ((F32, True), (BFLOAT16, False)):
-        found, reference = made(dtype)
-        type_ = TensorType(dt.bfloat16, found.shape)
-        rounded = np.asarray(found).astype(BFLOAT16)
+        result, reference = made(dtype)
+        type_ = TensorType(dt.bfloat16, result.shape)
+        rounded = np.asarray(result).astype(BFLOAT16)
         fault = judge(rounded, type_, reference, ulp=0.5, signed_zero=False).fault
         assert (fault == "") == right, fault
 

@@ -52,9 +52,9 @@ def called(kernel: str) -> dict[str, TimedCall]:
 
 @pytest.mark.parametrize("kernel", ["Neg", "Add", "Sum", "Softmax", "Fill", "Concat"])
 def test_calls_have_about_as_many_elements_as_asked_for(kernel: str) -> None:
-    found = called(kernel)
-    assert list(found) == list(SIZES)
-    for size, call in found.items():
+    calls = called(kernel)
+    assert list(calls) == list(SIZES)
+    for size, call in calls.items():
         canonical, outputs = KNOWN[kernel].spec.resolve(
             [[_type(one) for one in operand] if isinstance(operand, list) else operand
              if operand is None else _type(operand) for operand in call.operands],
@@ -76,10 +76,10 @@ def _type(array: np.ndarray[Any, Any]) -> Any:
 
 @pytest.mark.parametrize("kernel", sorted(TYPICAL))
 def test_typical_shapes_are_calls_that_grow(kernel: str) -> None:
-    found = called(kernel)
-    assert list(found) == list(SIZES)
-    assert found["small"].moved < found["medium"].moved < found["large"].moved
-    for call in found.values():  # of square matrices and images, the two long axes are equal
+    calls = called(kernel)
+    assert list(calls) == list(SIZES)
+    assert calls["small"].moved < calls["medium"].moved < calls["large"].moved
+    for call in calls.values():  # of square matrices and images, the two long axes are equal
         for operand in flat(call.operands):
             assert max(operand.shape) <= 1024
 
@@ -122,7 +122,7 @@ def test_the_largest_of_each_window() -> None:
 
 def test_most_of_the_catalogue_has_a_call_of_each_size() -> None:
     sizes = {name: set(called(name)) for name in sorted(KNOWN)[::6]}
-    whole = [name for name, found in sizes.items() if found == set(SIZES)]
+    whole = [name for name, of_kernel in sizes.items() if of_kernel == set(SIZES)]
     assert len(whole) > 0.8 * len(sizes), {
         name: sizes[name] for name in sizes if name not in whole
     }
@@ -164,12 +164,12 @@ def test_what_a_native_kernel_could_take(
     row = timed("Gelu", "large", decomposed=1.0, **({} if cpu is None else {"cpu": cpu}))
     row = {**row, "beside_how": beside_how, "work": work}
     performance = {"limits": LIMITS, "beside": "cpu", "beside_limits": BESIDE}
-    found = could_be(row, performance)
+    could_take = could_be(row, performance)
     if estimate is None:
-        assert found is None
+        assert could_take is None
     else:
-        assert found is not None
-        assert (found.seconds, found.source) == (pytest.approx(estimate[0]), estimate[1])
+        assert could_take is not None
+        assert (could_take.seconds, could_take.source) == (pytest.approx(estimate[0]), estimate[1])
     alone = could_be(row, {"limits": LIMITS, "beside": "", "beside_limits": None})
     assert (alone is None) == (work == 0)
 
@@ -218,12 +218,12 @@ def times() -> dict[str, Any]:
 
 
 def test_the_largest_gain_comes_first() -> None:
-    found = gains(times())
+    listed = gains(times())
     # Not Neg and Softmax, which are native, nor Square, which is at the limit, nor Unique and Lu,
     # of which cpu has no native kernel.
-    assert [gain.kernel for gain in found] == ["Erfc", "Gelu"]
-    assert found[0].saved == pytest.approx(2e-2)
-    assert found[0].times == pytest.approx(11)
+    assert [gain.kernel for gain in listed] == ["Erfc", "Gelu"]
+    assert listed[0].saved == pytest.approx(2e-2)
+    assert listed[0].times == pytest.approx(11)
     assert [(gain.kernel, gain.size) for gain in without_estimate(times())] == [
         ("Lu", "large"),
         ("Unique", "large"),
@@ -232,18 +232,18 @@ def test_the_largest_gain_comes_first() -> None:
 
 
 def test_a_report_with_times_fulfils_the_schema() -> None:
-    found = {**sample(), "performance": times()}
-    assert report.faults(found) == []
-    found["performance"]["rows"][0]["seconds"]["native"] = -1
-    assert report.faults(found) != []
+    content = {**sample(), "performance": times()}
+    assert report.faults(content) == []
+    content["performance"]["rows"][0]["seconds"]["native"] = -1
+    assert report.faults(content) != []
 
 
 def test_measuring_two_kernels(capsys: pytest.CaptureFixture[str]) -> None:
-    found = measure(Target("minimal"), ("Neg", "Square"))
-    ran = {(row["kernel"], row["size"]): row for row in found["rows"]}
+    figures = measure(Target("minimal"), ("Neg", "Square"))
+    ran = {(row["kernel"], row["size"]): row for row in figures["rows"]}
     assert set(ran) == {(kernel, size) for kernel in ("Neg", "Square") for size in SIZES}
-    assert not found["failed"]
-    for limits in (found["limits"], found["beside_limits"]):
+    assert not figures["failed"]
+    for limits in (figures["limits"], figures["beside_limits"]):
         assert 1e-8 < limits["overhead"] < 1e-2
         assert set(limits["bandwidth"]) == set(SIZES)
         assert limits["peak"] > limits["bandwidth"]["small"]
@@ -279,9 +279,9 @@ def test_a_kernel_that_takes_long_is_timed_less_and_left_out(
 
 def test_kernels_share_a_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measurement, "_BUDGET", 0.0)
-    found = measure(Target("minimal"), ("Neg", "Square"))
-    assert {row["rounds"] for row in found["rows"]} == {0}
-    assert all(row["seconds"] for row in found["rows"])
+    figures = measure(Target("minimal"), ("Neg", "Square"))
+    assert {row["rounds"] for row in figures["rows"]} == {0}
+    assert all(row["seconds"] for row in figures["rows"])
 
 
 def test_times_join_the_report_of_the_same_backend(
@@ -291,9 +291,9 @@ def test_times_join_the_report_of_the_same_backend(
     assert cli.main(["run", *run, "--report", str(tmp_path)]) == 0
     timing = ["measure", "--backend", "minimal", "--kernels", "Neg", "--report", str(tmp_path)]
     assert cli.main(timing) == 0
-    found = report.read(tmp_path)
-    assert [row["kernel"] for row in found["performance"]["rows"]] == ["Neg"] * len(SIZES)
-    changed = {**found, "backend": {**found["backend"], "version": "9"}}
+    content = report.read(tmp_path)
+    assert [row["kernel"] for row in content["performance"]["rows"]] == ["Neg"] * len(SIZES)
+    changed = {**content, "backend": {**content["backend"], "version": "9"}}
     (tmp_path / "report.json").write_text(json.dumps(changed))
     assert cli.main(timing) == 2
     assert "its version is '9'" in capsys.readouterr().out

@@ -118,12 +118,12 @@ def _environment(folder: Path) -> Mapping[str, str]:
 
 def outcomes(path: Path) -> dict[str, str]:
     """Return the outcome of each item, from JUnit's XML."""
-    found = {}
+    by_name = {}
     for case in ET.parse(path).iter("testcase"):
         assert case.get("classname") == f"{SUITE}.level2"
         kind = next((child.tag for child in case if child.tag in ("failure", "skipped")), "passed")
-        found[str(case.get("name"))] = {"failure": "failed"}.get(kind, kind)
-    return found
+        by_name[str(case.get("name"))] = {"failure": "failed"}.get(kind, kind)
+    return by_name
 
 
 @pytest.mark.slow
@@ -150,14 +150,14 @@ def test_a_wrong_backend_fails_its_items_and_the_run_goes_on(
         assert fault in text
 
 
-@pytest.mark.parametrize(("examples", "found"), [(0, False), (60, True)])
-def test_examples_are_tried_beside_the_cases(acme: Path, examples: int, *, found: bool) -> None:
+@pytest.mark.parametrize(("examples", "fails"), [(0, False), (60, True)])
+def test_examples_are_tried_beside_the_cases(acme: Path, examples: int, *, fails: bool) -> None:
     options = ["--tensorplug-backend", "acme", "--tensorplug-examples", str(examples)]
     code, text = ran(acme, "--pyargs", f"{SUITE}::level2::Multiply[float32-native]", *options)
-    assert code == int(found), text
+    assert code == int(fails), text
     assert f"seed 0, {examples} examples per row" in text
-    assert ("WHICH = ('acme', 'Multiply', 'float32', 'native', 'example [" in text) is found
-    assert re.search(r"fail: 1 of \d+ cases and \d+ examples", text) or not found
+    assert ("WHICH = ('acme', 'Multiply', 'float32', 'native', 'example [" in text) is fails
+    assert re.search(r"fail: 1 of \d+ cases and \d+ examples", text) or not fails
 
 
 def test_what_is_right_passes_and_what_is_not_measured_is_skipped(tmp_path: Path) -> None:
@@ -209,7 +209,14 @@ def test_a_run_without_a_backend_says_what_it_needs(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_options(options: dict[str, object], fault: str) -> None:
-    given = {"backend": "cpu", "level": 2, "item_limit": None, "seed": 0, "examples": 0, **options}
-    config = SimpleNamespace(getoption=lambda name: given[name.removeprefix("tensorplug_")])
+    settings = {
+        "backend": "cpu",
+        "level": 2,
+        "item_limit": None,
+        "seed": 0,
+        "examples": 0,
+        **options,
+    }
+    config = SimpleNamespace(getoption=lambda name: settings[name.removeprefix("tensorplug_")])
     with pytest.raises(pytest.UsageError, match=fault):
         ConformanceRun(config)  # type: ignore[arg-type]  # all that it asks for

@@ -27,9 +27,9 @@ from tensorplug_conformance.trying.rows import run_row
 
 
 def test_there_are_enough_of_them_and_of_many_kinds() -> None:
-    found = saboteurs()
-    assert len(found) >= 80
-    assert len({saboteur.kind for saboteur in found}) >= 30
+    by_hand = saboteurs()
+    assert len(by_hand) >= 80
+    assert len({saboteur.kind for saboteur in by_hand}) >= 30
 
 
 def test_every_kernel_gets_saboteurs_of_many_kinds() -> None:
@@ -115,9 +115,9 @@ def test_who_does_nothing_wrong_is_not_caught(kernel: str, dtype: str) -> None:
 def test_kernels_that_leak_are_caught(kernel: str, kind: str) -> None:
     entry = entries()[kernel]
     (saboteur,) = (saboteur for saboteur in generated(entry) if saboteur.kind == kind)
-    found = try_saboteur("cpu", entry, saboteur)
-    assert found.outcome == "caught"
-    assert "a leak" in found.evidence
+    finding = try_saboteur("cpu", entry, saboteur)
+    assert finding.outcome == "caught"
+    assert "a leak" in finding.evidence
 
 
 def test_a_backend_that_cannot_be_closed_fails() -> None:

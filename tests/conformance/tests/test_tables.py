@@ -45,10 +45,10 @@ def test_primitives_are_41_kernels_of_the_catalogue() -> None:
 
 
 def test_level_2_has_every_primitive_in_every_dtype_it_can_see() -> None:
-    found = {(row.kernel, row.dtype) for row in rows(2, entries())}
+    listed = {(row.kernel, row.dtype) for row in rows(2, entries())}
     for spec in catalogue():
         if spec.name in PRIMITIVES and spec.name != "Range":
-            assert {name for kernel, name in found if kernel == spec.name} == {
+            assert {name for kernel, name in listed if kernel == spec.name} == {
                 row_dtype.name for row_dtype in row_dtypes(spec)
             }
 

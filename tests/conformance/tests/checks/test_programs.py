@@ -69,10 +69,10 @@ def test_a_backend_of_primitives_keeps_its_training_to_itself() -> None:
 
 
 def test_every_check_has_something_to_find() -> None:
-    found = {wrong_program.check for wrong_program in WRONG_PROGRAMS}
+    of_programs = {wrong_program.check for wrong_program in WRONG_PROGRAMS}
     of_backends = {wrong_backend.check for wrong_backend in WRONG_BACKENDS}
     known = {program.id for program in PROGRAMS}
-    assert (known - found - of_backends, found - known) == (set(), set())
+    assert (known - of_programs - of_backends, of_programs - known) == (set(), set())
 
 
 # The checks that start processes try the backend itself, above.
@@ -157,16 +157,16 @@ def test_no_image_comes_near_a_kink() -> None:
 def test_a_training_that_is_off_is_judged_so(what: str) -> None:
     training = TRAININGS[0]
     losses, parameters = references.trained(training.model, training.update, STEPS)
-    found = list(losses)
+    reached = list(losses)
     values = {name: parameter.astype(np.float32) for name, parameter in parameters.items()}
-    judge(found, losses, values, parameters, "float32")
+    judge(reached, losses, values, parameters, "float32")
     if what == "loss":
-        found[7] += 16 * 2**-23 * 9 * losses[0]
+        reached[7] += 16 * 2**-23 * 9 * losses[0]
     elif what == "parameter":
         values["weights"] = values["weights"] * np.float32(1 + 17 * 24 * 2**-23)
     elif what == "dtype":
         values["bias"] = values["bias"].astype(np.float64)
     else:
-        found[3] = np.nan
+        reached[3] = np.nan
     with pytest.raises(CheckFailedError):
-        judge(found, losses, values, parameters, "float32")
+        judge(reached, losses, values, parameters, "float32")

@@ -40,8 +40,8 @@ def wide(*values: float) -> np.ndarray:
 )
 def test_judge_of_floats(actual: np.ndarray, reference: np.ndarray, fault: str) -> None:
     type_ = TensorType(dt.float32, (1,))
-    found = judge(actual, type_, reference, ulp=0.5, signed_zero=True).fault
-    assert (fault in found) if fault else found == ""
+    verdict = judge(actual, type_, reference, ulp=0.5, signed_zero=True).fault
+    assert (fault in verdict) if fault else verdict == ""
 
 
 @pytest.mark.parametrize(
@@ -60,10 +60,10 @@ def test_judge_of_floats(actual: np.ndarray, reference: np.ndarray, fault: str) 
 def test_parts_of_complex_numbers_beside_infinities(
     actual: complex, reference: complex, fault: str, shape: tuple[int, ...]
 ) -> None:
-    given = np.full(shape, actual, np.complex64)
+    result = np.full(shape, actual, np.complex64)
     right = np.full(shape, reference, np.clongdouble)
-    found = judge(given, TensorType(dt.complex64, shape), right, ulp=0.5, signed_zero=True).fault
-    assert (fault in found) if fault else found == ""
+    said = judge(result, TensorType(dt.complex64, shape), right, ulp=0.5, signed_zero=True).fault
+    assert (fault in said) if fault else said == ""
 
 
 def test_bound_widens_and_an_infinite_bound_does_not() -> None:
@@ -79,8 +79,8 @@ def test_bound_widens_and_an_infinite_bound_does_not() -> None:
 
 def test_zero_signs_only_where_asked() -> None:
     type_ = TensorType(dt.float32, (1,))
-    found = judge(np.array([-0.0], F32), type_, wide(0.0), ulp=0.5, signed_zero=False)
-    assert found.fault == ""
+    judgement = judge(np.array([-0.0], F32), type_, wide(0.0), ulp=0.5, signed_zero=False)
+    assert judgement.fault == ""
 
 
 def test_exact_dtypes_are_compared_exactly() -> None:
@@ -105,10 +105,10 @@ def test_exact_dtypes_are_compared_exactly() -> None:
 )
 def test_periods_are_judged_to_the_end(actual: list[float], fault: str) -> None:
     type_ = TensorType(dt.float32, (7,))
-    given = np.array(actual, F32)
-    found = judge_periods(given, type_, wide(1.0, NAN, 3.0), ulp=0.5, signed_zero=False).fault
-    assert found[: len(fault)] == fault
-    assert bool(found) == bool(fault)
+    result = np.array(actual, F32)
+    verdict = judge_periods(result, type_, wide(1.0, NAN, 3.0), ulp=0.5, signed_zero=False).fault
+    assert verdict[: len(fault)] == fault
+    assert bool(verdict) == bool(fault)
 
 
 def test_periods_may_differ_within_the_bound() -> None:
@@ -117,8 +117,8 @@ def test_periods_may_differ_within_the_bound() -> None:
     reference = Bounded(wide(1.0, 3.0), wide(2.0**-23, 0.0))
     assert judge_periods(actual, type_, reference, ulp=0.5, signed_zero=False).fault == ""
     close = Bounded(wide(1.0, 3.0), wide(2.0**-25, 0.0))
-    found = judge_periods(actual, type_, close, ulp=0.5, signed_zero=False).fault
-    assert found.startswith("1 of 4 wrong; first at [2]")
+    fault = judge_periods(actual, type_, close, ulp=0.5, signed_zero=False).fault
+    assert fault.startswith("1 of 4 wrong; first at [2]")
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])

@@ -86,7 +86,7 @@ def test_what_a_vendors_element_may_be(
     kernel: str, x: list[float], result: float, right: float, zeros: set[dt.DType], allowed: bool
 ) -> None:
     case = Case("one", (np.array(x, np.float32),))
-    found = vendor.allows(
+    excused = vendor.allows(
         KNOWN[kernel],
         case,
         0,
@@ -96,7 +96,7 @@ def test_what_a_vendors_element_may_be(
         dt.float32,
         frozenset(zeros),
     )
-    assert found is allowed
+    assert excused is allowed
 
 
 @pytest.mark.parametrize(
@@ -112,8 +112,8 @@ def test_shape_and_dtype_are_never_tolerated(result: np.ndarray[Any, Any]) -> No
 
 def _tolerated(**more: Any) -> dict[str, Any]:
     failures = [{**FAILURE, "case": "edges", "tolerated": True}]
-    found = {"failed": ["edges"], "tolerated": ["edges"], "failures": failures, "passed": 8}
-    return row("Sqrt", "float64", "native", "fail", **{**found, "vendor": "pass native", **more})
+    changes = {"failed": ["edges"], "tolerated": ["edges"], "failures": failures, "passed": 8}
+    return row("Sqrt", "float64", "native", "fail", **{**changes, "vendor": "pass native", **more})
 
 
 def test_a_report_is_judged_by_both_profiles() -> None:
@@ -133,11 +133,11 @@ def test_a_report_is_judged_by_both_profiles() -> None:
     ],
 )
 def test_a_vendors_pass_must_follow_from_the_cases(forged: dict[str, Any]) -> None:
-    found = sample()
-    found["rows"] = [_tolerated(**forged)]
-    assert any("by a vendor's bounds" in fault for fault in verify(found))
-    found["rows"] = [_tolerated()]
-    assert not any("by a vendor's bounds" in fault for fault in verify(found))
+    content = sample()
+    content["rows"] = [_tolerated(**forged)]
+    assert any("by a vendor's bounds" in fault for fault in verify(content))
+    content["rows"] = [_tolerated()]
+    assert not any("by a vendor's bounds" in fault for fault in verify(content))
 
 
 @pytest.mark.parametrize(
@@ -157,13 +157,13 @@ def test_expectations_count_in_each_profile(
     by_vendor: str,
 ) -> None:
     passes = "pass native" if failed == tolerated else "fail"
-    found = row(
+    failing = row(
         "Sqrt", "float64", "native", "fail", failed=failed, tolerated=tolerated, vendor=passes
     )
     apply(
-        [found], [Expectation("Sqrt", "the driver's", cases=tuple(expected))], date(2026, 11, 23)
+        [failing], [Expectation("Sqrt", "the driver's", cases=tuple(expected))], date(2026, 11, 23)
     )
-    assert (found["status"], found["vendor"]) == (status, by_vendor)
+    assert (failing["status"], failing["vendor"]) == (status, by_vendor)
 
 
 @pytest.mark.parametrize(
@@ -178,17 +178,19 @@ def test_the_last_line_says_both_verdicts(
     strict: list[str], lenient: list[str], said: str
 ) -> None:
     judged = {"conformant": not lenient, "blocked_by": lenient}
-    found = {**sample(), "partial": False, "vendor": judged}
+    content = {**sample(), "partial": False, "vendor": judged}
     file = io.StringIO()
-    show({**found, "conformant": not strict, "blocked_by": strict}, Console(file=file, width=200))
+    show(
+        {**content, "conformant": not strict, "blocked_by": strict}, Console(file=file, width=200)
+    )
     assert said in file.getvalue().splitlines()[-1]
 
 
 @pytest.mark.parametrize(("profile", "expected"), [("strict", False), ("vendor", True)])
 def test_the_profile_decides_what_is_expected(profile: str, expected: bool) -> None:
     judged = {"conformant": False, "blocked_by": ["2 rows: expected fail"]}
-    found = {"profile": profile, "partial": False, "blocked_by": ["1 rows: fail"]}
-    assert as_expected({**found, "vendor": judged}) is expected
+    content = {"profile": profile, "partial": False, "blocked_by": ["1 rows: fail"]}
+    assert as_expected({**content, "vendor": judged}) is expected
 
 
 @pytest.mark.parametrize(
@@ -203,10 +205,10 @@ def test_what_changes_within_a_vendors_bounds_is_a_change(
     before: str, after: str, worse: list[str], better: list[str]
 ) -> None:
     old, new = ({**sample(), "rows": [_tolerated(vendor=status)]} for status in (before, after))
-    found = differences(old, new)
-    assert [was for _, was, _ in found.worse] == worse
-    assert [was for _, was, _ in found.better] == better
-    assert found.other == []
+    changes = differences(old, new)
+    assert [was for _, was, _ in changes.worse] == worse
+    assert [was for _, was, _ in changes.better] == better
+    assert changes.other == []
 
 
 @pytest.mark.parametrize(("profile", "code"), [("strict", 1), ("vendor", 0)])
@@ -218,25 +220,28 @@ def test_the_profile_decides_the_exit_code(
     run = ["run", "--backend", "cpu", "--level", "2", "--kernels", "Sqrt", "--jobs", "1"]
     arguments = ["--dtypes", "float64", "--report", str(tmp_path), "--profile", profile]
     assert cli.main([*run, *arguments]) == code
-    found = report.read(tmp_path)
-    assert (found["profile"], found["blocked_by"]) == (profile, ["1 rows: fail", "nothing passed"])
-    assert found["vendor"]["blocked_by"] == []
-    (only,) = found["rows"]
+    content = report.read(tmp_path)
+    assert (content["profile"], content["blocked_by"]) == (
+        profile,
+        ["1 rows: fail", "nothing passed"],
+    )
+    assert content["vendor"]["blocked_by"] == []
+    (only,) = content["rows"]
     assert (only["status"], only["vendor"]) == ("fail", "pass native")
     assert only["failed"] == only["tolerated"]
     assert all(failure["tolerated"] for failure in only["failures"])
-    assert verify(found) == []
+    assert verify(content) == []
 
 
 def test_a_gradient_is_tolerated_where_its_kernel_is() -> None:
     case = Case("infinite", (np.array([-np.inf, 1.0], np.float32),))
     gradient, excess = np.array([np.nan, np.nan], np.float32), np.array([np.nan, np.nan])
-    found = vendor.excess_allowed(KNOWN["Silu"], case, gradient, excess, frozenset())
-    assert found.tolist() == [True, False]
+    allowed = vendor.excess_allowed(KNOWN["Silu"], case, gradient, excess, frozenset())
+    assert allowed.tolist() == [True, False]
     beyond = replace(case, inputs=(np.array([9.0, 9.0], np.float32),))
     excess = np.array([1e-6, 3e-6])
-    found = vendor.excess_allowed(KNOWN["Sin"], beyond, gradient, excess, frozenset())
-    assert found.tolist() == [True, False]
+    allowed = vendor.excess_allowed(KNOWN["Sin"], beyond, gradient, excess, frozenset())
+    assert allowed.tolist() == [True, False]
 
 
 @pytest.mark.parametrize(
@@ -256,7 +261,7 @@ def test_a_partial_run_says_what_failed_in_both_profiles(
     strict: list[str], lenient: list[str], said: str
 ) -> None:
     judged = {"conformant": None, "blocked_by": lenient}
-    found = {**sample(), "partial": True, "conformant": None, "vendor": judged}
+    content = {**sample(), "partial": True, "conformant": None, "vendor": judged}
     file = io.StringIO()
-    show({**found, "blocked_by": strict}, Console(file=file, width=40))  # of a log: not cut
+    show({**content, "blocked_by": strict}, Console(file=file, width=40))  # of a log: not cut
     assert file.getvalue().splitlines()[-1].endswith(said)

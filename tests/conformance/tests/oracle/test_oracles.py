@@ -36,7 +36,7 @@ def floats(*values: float) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("found", "expected"),
+    ("computed", "expected"),
     [
         pytest.param(elementwise.add(ints(127), ints(1)), [-128], id="sums wrap"),
         pytest.param(elementwise.neg(ints(-128)), [-128], id="-INT_MIN"),
@@ -90,8 +90,8 @@ def floats(*values: float) -> np.ndarray:
         ),
     ],
 )
-def test_by_hand(found: Any, expected: Any) -> None:
-    value = found.value if isinstance(found, Bounded) else found
+def test_by_hand(computed: Any, expected: Any) -> None:
+    value = computed.value if isinstance(computed, Bounded) else computed
     assert np.shape(value) == np.shape(expected)
     np.testing.assert_array_equal(
         np.asarray(value, dtype=float), np.asarray(expected, dtype=float)
@@ -105,10 +105,10 @@ def test_top_k_puts_nan_first_and_keeps_the_order_of_equals() -> None:
 
 
 def test_sum_bound_is_eps_log2_n_sum_of_terms() -> None:
-    found = reduction.total(floats(1, -2, 3, -4))
-    assert isinstance(found, Bounded)
-    assert float(found.value) == -2.0
-    assert float(found.bound) == pytest.approx(2.0**-23 * 2 * 10)
+    total = reduction.total(floats(1, -2, 3, -4))
+    assert isinstance(total, Bounded)
+    assert float(total.value) == -2.0
+    assert float(total.bound) == pytest.approx(2.0**-23 * 2 * 10)
 
 
 def test_wide_functions_agree_with_math() -> None:
@@ -151,15 +151,15 @@ def test_windows(
     before: int,
     out: int,
 ) -> None:
-    found = axis(size, taps, stride, dilation, pad, rounding)
-    assert (found.before, found.out) == (before, out)
+    window = axis(size, taps, stride, dilation, pad, rounding)
+    assert (window.before, window.out) == (before, out)
 
 
 def test_convolution_by_hand() -> None:
     x = np.arange(9, dtype=np.float32).reshape(1, 3, 3, 1)
     taps = np.array([[1, 0], [0, 10]], dtype=np.float32).reshape(2, 2, 1, 1)
-    found = convolution.conv2d(x, taps, strides=1, pad="valid")
-    assert found.value.reshape(-1).tolist() == [40, 51, 73, 84]
+    convolved = convolution.conv2d(x, taps, strides=1, pad="valid")
+    assert convolved.value.reshape(-1).tolist() == [40, 51, 73, 84]
     back = convolution.conv2d_backprop_filter(
         x, np.ones((1, 2, 2, 1), np.float32), filter_shape=(2, 2, 1, 1), strides=1, pad="valid"
     )
@@ -208,5 +208,5 @@ def test_hashes_of_long_texts_are_those_of_the_reference_implementation(
 ) -> None:
     """The numbers are of FarmHash's ``Fingerprint64``."""
     text = "".join(chr((at * 37 + length * 11) % 95 + 32) for at in range(length))
-    found = strings.hash_bucket(np.array([text], np.dtypes.StringDType()), num_buckets=2**31 - 1)
-    assert found.tolist() == [hash_ % (2**31 - 1)]
+    buckets = strings.hash_bucket(np.array([text], np.dtypes.StringDType()), num_buckets=2**31 - 1)
+    assert buckets.tolist() == [hash_ % (2**31 - 1)]

@@ -56,6 +56,6 @@ def test_integers_by_hand() -> None:
     key = np.zeros(4, np.uint32)  # the first known answer: 0xE169C58D6627E8D5 and so on
     word = 0xE169C58D6627E8D5
     for span in (1, 10, 2**32 - 1):
-        found = oracle.integers(key, np.array(span, np.uint32), shape=())
-        assert int(found) == int(word / 2**64 * span)
+        drawn = oracle.integers(key, np.array(span, np.uint32), shape=())
+        assert int(drawn) == int(word / 2**64 * span)
     assert int(oracle.integers(key, np.array(0, np.uint32), shape=())) == 0xE169C58D

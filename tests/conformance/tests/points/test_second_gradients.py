@@ -57,9 +57,9 @@ def direction(period: int, count: int) -> Any:
 
 def test_curvature_of_a_square(cpu: Session) -> None:
     x = np.array([0.5, -1.25, 2.0, 3.0])
-    found = point("Square", cpu, x)
-    u, v, (w,) = direction(7, 4), direction(5, 4), found.weights
-    right = curvature(found)
+    square = point("Square", cpu, x)
+    u, v, (w,) = direction(7, 4), direction(5, 4), square.weights
+    right = curvature(square)
     assert right.inputs == pytest.approx(np.sum(2 * w * u * v), rel=1e-9)
     assert right.incoming == pytest.approx(np.sum(u * 2 * x * v), rel=1e-9)
 
@@ -67,12 +67,12 @@ def test_curvature_of_a_square(cpu: Session) -> None:
 def test_curvature_of_a_product(cpu: Session) -> None:
     """The second derivative is the mixed one alone."""
     a, b = np.array([[1.0], [-2.0]]), np.array([0.5, 3.0, -1.0])
-    found = point("Multiply", cpu, a, b)
-    (w,) = found.weights
+    product = point("Multiply", cpu, a, b)
+    (w,) = product.weights
     (ua, ub), (va, vb) = (
         (direction(period, 2)[:, None], direction(period, 3)) for period in (7, 5)
     )
-    right = curvature(found)
+    right = curvature(product)
     assert right.inputs == pytest.approx(np.sum(w * (ua * vb + va * ub)), rel=1e-9)
     du = direction(7, 6).reshape(2, 3)
     assert right.incoming == pytest.approx(np.sum(du * (va * b + a * vb)), rel=1e-9)
@@ -80,10 +80,10 @@ def test_curvature_of_a_product(cpu: Session) -> None:
 
 def test_curvature_of_complex_numbers(cpu: Session) -> None:
     z = np.array([0.5 + 1j, -1.25 - 0.5j])
-    found = Point.of(cpu, KNOWN["Square"], Case("one", (z,)))
+    square = Point.of(cpu, KNOWN["Square"], Case("one", (z,)))
     u, v = (vector + 1j * np.roll(vector, 1) / 2 for vector in (direction(7, 2), direction(5, 2)))
-    (w,) = found.weights
-    assert curvature(found).inputs == pytest.approx(np.sum(2 * w * u * v).real, rel=1e-9)
+    (w,) = square.weights
+    assert curvature(square).inputs == pytest.approx(np.sum(2 * w * u * v).real, rel=1e-9)
 
 
 @tp.custom_grad

@@ -37,9 +37,9 @@ def failing(*cases: str, **more: Any) -> dict[str, Any]:
     ],
 )
 def test_a_failure_that_is_expected(entry: Expectation) -> None:
-    found = failing("a", "b")
-    assert apply([found], [entry], TODAY) == []
-    assert (found["status"], found["reason"]) == ("expected fail", "why")
+    outcome = failing("a", "b")
+    assert apply([outcome], [entry], TODAY) == []
+    assert (outcome["status"], outcome["reason"]) == ("expected fail", "why")
 
 
 @pytest.mark.parametrize(
@@ -52,17 +52,17 @@ def test_a_failure_that_is_expected(entry: Expectation) -> None:
     ],
 )
 def test_a_failure_that_is_not(entry: Expectation, fault: str | None) -> None:
-    found = failing("a", "b")
-    faults = apply([found], [entry], TODAY)
-    assert found["status"] == "fail"
+    outcome = failing("a", "b")
+    faults = apply([outcome], [entry], TODAY)
+    assert outcome["status"] == "fail"
     assert faults == [] if fault is None else faults[0].endswith(fault)
 
 
 def test_two_entries_may_share_a_row() -> None:
-    found = failing("a", "b")
+    outcome = failing("a", "b")
     entries = [Expectation("Neg", "one", cases=("a",)), Expectation("Neg", "two", cases=("b",))]
-    assert apply([found], entries, TODAY) == []
-    assert found["reason"] == "one; two"
+    assert apply([outcome], entries, TODAY) == []
+    assert outcome["reason"] == "one; two"
 
 
 def test_what_passes_again_is_stale() -> None:
@@ -80,9 +80,9 @@ def test_what_is_over() -> None:
 
 
 def test_a_crash_has_no_case_and_is_expected_as_a_whole() -> None:
-    found = failing(reason="died of signal 11")
-    assert apply([found], [Expectation("Neg", "driver")], TODAY) == []
-    assert found["status"] == "expected fail"
+    outcome = failing(reason="died of signal 11")
+    assert apply([outcome], [Expectation("Neg", "driver")], TODAY) == []
+    assert outcome["status"] == "expected fail"
     named = failing(reason="died of signal 11")
     apply([named], [Expectation("Neg", "driver", cases=("a",))], TODAY)
     assert named["status"] == "fail"

@@ -78,48 +78,48 @@ ATTRIBUTES = {
 }
 
 
-def strings(found: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+def strings(content: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """Yield the path of every text in a report."""
-    if isinstance(found, str):
+    if isinstance(content, str):
         yield path
-    elif isinstance(found, dict | list):
-        for key, value in found.items() if isinstance(found, dict) else enumerate(found):
+    elif isinstance(content, dict | list):
+        for key, value in content.items() if isinstance(content, dict) else enumerate(content):
             yield from strings(value, (*path, key))
 
 
 def complete() -> Report:
     """Return a report with text wherever the schema allows it."""
-    found = sample()
-    failure = found["rows"][2]["failures"][0]
+    content = sample()
+    failure = content["rows"][2]["failures"][0]
     words = {"dtype": "StringDType()", "shape": [1], "elements": ["a"]}
     complexes = {"dtype": "complex64", "shape": [1], "elements": ["(1-infj)"]}
     failure["inputs"] = [failure["inputs"][0], None, [words, complexes]]
     failure["attributes"] = {"alpha": "0.25", "shape": "(2, -3)", "fill": "nan"}
-    found["rows"][3]["reason"] = "why"
-    found["checks"][0]["message"] = "said"
-    found["checks"].append({**found["checks"][0], "check": "closes", "status": "fail"})
-    found["totals"]["checks"]["fail"] = 1
-    found["evidence"] = [copy.deepcopy(EVIDENCE)]
-    return found
+    content["rows"][3]["reason"] = "why"
+    content["checks"][0]["message"] = "said"
+    content["checks"].append({**content["checks"][0], "check": "closes", "status": "fail"})
+    content["totals"]["checks"]["fail"] = 1
+    content["evidence"] = [copy.deepcopy(EVIDENCE)]
+    return content
 
 
 def changed(path: tuple[Any, ...], value: str) -> Report:
-    found = copy.deepcopy(complete())
-    place = found
+    content = copy.deepcopy(complete())
+    place = content
     for key in path[:-1]:
         place = place[key]
     place[path[-1]] = value
-    return found
+    return content
 
 
-def written(found: Report, folder: Path) -> Path:
+def written(content: Report, folder: Path) -> Path:
     path = folder / "report.json"
-    path.write_text(json.dumps(found), "utf-8")
+    path.write_text(json.dumps(content), "utf-8")
     return path
 
 
-def failing(found: Report) -> Iterator[tuple[Any, Any]]:
-    for row in found["rows"]:
+def failing(content: Report) -> Iterator[tuple[Any, Any]]:
+    for row in content["rows"]:
         for failure in row["failures"]:
             yield row, failure
 
@@ -133,25 +133,26 @@ class _Elements(HTMLParser):
         self.found[tag, *(name for name, _ in attrs)] += 1
 
 
-def html_elements(found: Report) -> Any:
+def html_elements(content: Report) -> Any:
     parser = _Elements()
-    parser.feed(page(found))
+    parser.feed(page(content))
     return parser.found
 
 
-def svg_elements(found: Report) -> Any:
-    return [node.tag for node in ET.fromstring(badge(found)).iter()]
+def svg_elements(content: Report) -> Any:
+    return [node.tag for node in ET.fromstring(badge(content)).iter()]
 
 
-def xml_elements(found: Report) -> Any:
+def xml_elements(content: Report) -> Any:
     return [
-        (node.tag, *node.keys()) for node in ET.fromstring(junit(found).partition("\n")[2]).iter()
+        (node.tag, *node.keys())
+        for node in ET.fromstring(junit(content).partition("\n")[2]).iter()
     ]
 
 
-def markdown_elements(found: Report) -> Any:
+def markdown_elements(content: Report) -> Any:
     markdown = MarkdownIt("commonmark", {"html": True, "linkify": False}).enable("table")
-    tokens = markdown.parse(summary(found))
+    tokens = markdown.parse(summary(content))
     inner = [child.type for token in tokens for child in token.children or ()]
     return [token.type for token in tokens], [
         kind for kind in inner if kind not in ("text", "text_special")
@@ -174,9 +175,9 @@ PATHS = [
 ]
 
 
-def check_scripts(found: Report) -> None:
-    for row, failure in failing(found):
-        tree = ast.parse(script(found, row, failure))
+def check_scripts(content: Report) -> None:
+    for row, failure in failing(content):
+        tree = ast.parse(script(content, row, failure))
         nodes = list(ast.walk(tree))
         assert {node.id for node in nodes if isinstance(node, ast.Name)} <= NAMES
         assert {node.attr for node in nodes if isinstance(node, ast.Attribute)} <= ATTRIBUTES
@@ -199,23 +200,23 @@ def test_no_text_of_a_report_is_code(path: tuple[Any, ...], payload: str, tmp_pa
     file = written(changed(path, PAYLOADS[payload]), tmp_path)
     refused = ""
     try:
-        found = read(file)
+        elements = read(file)
     except ReportError as error:
         refused = str(error)
     if refused:
         assert "report.json" in refused
         assert refused.isprintable()
         return
-    check_scripts(found)
-    render(found, tmp_path)
+    check_scripts(elements)
+    render(elements, tmp_path)
     for name, form in FORMS.items():
-        assert form(found) == CLEAN[name], name
+        assert form(elements) == CLEAN[name], name
     out = io.StringIO()
     console = Console(file=out, width=300, color_system=None)
-    terminal.show(found, console)
-    terminal.show_differences(differences(complete(), found), console)
+    terminal.show(elements, console)
+    terminal.show_differences(differences(complete(), elements), console)
     assert out.getvalue().replace("\n", "").isprintable()
-    write_support([found], tmp_path / "support")
+    write_support([elements], tmp_path / "support")
     assert {file.parent for file in tmp_path.rglob("acme.*")} == {tmp_path / "support" / "badges"}
 
 
@@ -250,24 +251,24 @@ def test_names_are_names(path: tuple[Any, ...], payload: str, tmp_path: Path) ->
     ],
 )
 def test_attributes_of_every_kind_are_written(text: str, line: str) -> None:
-    found = complete()
-    row, failure = next(failing(found))
-    assert line in script(found, row, {**failure, "attributes": {"alpha": text}})
+    content = complete()
+    row, failure = next(failing(content))
+    assert line in script(content, row, {**failure, "attributes": {"alpha": text}})
 
 
 @pytest.mark.parametrize("text", ["f()", "[x for x in y]", "lambda: 0", "a.b", "2 ** 9", "f'{x}'"])
 def test_a_call_with_an_attribute_that_is_no_literal_is_left_out(text: str) -> None:
-    found = complete()
-    row, failure = next(failing(found))
-    source = script(found, row, {**failure, "attributes": {"alpha": text}})
+    content = complete()
+    row, failure = next(failing(content))
+    source = script(content, row, {**failure, "attributes": {"alpha": text}})
     assert "run_kernel" not in source
     assert "reproduce" in source
 
 
 def test_elements_are_read_back_exactly() -> None:
-    found = complete()
-    row, failure = next(failing(found))
-    source = script(found, row, failure)
+    content = complete()
+    row, failure = next(failing(content))
+    source = script(content, row, failure)
     assert "np.array([-0.0, inf, nan], 'float32').reshape((3,))" in source
     assert "np.array([complex(1.0, -inf)], 'complex64').reshape((1,))" in source
     assert "np.array(['a'], np.dtypes.StringDType()).reshape((1,))" in source

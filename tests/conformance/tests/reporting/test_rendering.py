@@ -78,9 +78,12 @@ def test_junit() -> None:
 
 
 def test_junit_holds_what_xml_cannot() -> None:
-    found = sample()
-    found["rows"][2]["failures"][0] = {**found["rows"][2]["failures"][0], "message": "\x00\x1b"}
-    ET.fromstring(junit(found).partition("\n")[2])
+    content = sample()
+    content["rows"][2]["failures"][0] = {
+        **content["rows"][2]["failures"][0],
+        "message": "\x00\x1b",
+    }
+    ET.fromstring(junit(content).partition("\n")[2])
 
 
 def test_the_summary() -> None:
@@ -100,14 +103,14 @@ def test_every_form_is_written(tmp_path: Path) -> None:
 
 def whole() -> dict[str, Any]:
     """Return a report with all that a page can show."""
-    found = {**sample(), "performance": times(), "partial": False, "conformant": False}
-    found["evidence"] = [EVIDENCE]
-    found["vendor"] = {"conformant": True, "blocked_by": []}
-    found["coverage"] = {"layout x layout": [9, 9], "before x layout": [7, 8]}
+    content = {**sample(), "performance": times(), "partial": False, "conformant": False}
+    content["evidence"] = [EVIDENCE]
+    content["vendor"] = {"conformant": True, "blocked_by": []}
+    content["coverage"] = {"layout x layout": [9, 9], "before x layout": [7, 8]}
     drivers = {"Acme driver": "<1.5>"}
-    found["backend"] = {**found["backend"], "flushes": ["float32"], "drivers": drivers}
-    assert faults(found) == []
-    return found
+    content["backend"] = {**content["backend"], "flushes": ["float32"], "drivers": drivers}
+    assert faults(content) == []
+    return content
 
 
 @pytest.mark.parametrize(
@@ -149,10 +152,10 @@ def test_a_partial_run_has_no_command_that_repeats_it() -> None:
 
 
 def test_a_lost_row_shows_where_it_crashed_and_how_to_repeat_it() -> None:
-    found = sample()
+    content = sample()
     crashed = "the process died of signal 6\nFatal Python error: Aborted"
-    found["rows"][2] |= {"failures": [], "reason": crashed}
-    text = page(found).partition('id="failures"')[2].partition("</details>")[0]
+    content["rows"][2] |= {"failures": [], "reason": crashed}
+    text = page(content).partition('id="failures"')[2].partition("</details>")[0]
     head, _, body = text.partition("</summary>")
     assert head.rstrip().endswith("the process died of signal 6")
     assert "Fatal Python error: Aborted\n" in body

@@ -28,10 +28,10 @@ def test_a_report_that_holds() -> None:
 
 
 def _set(*path: Any, to: Any) -> Callable[[dict[str, Any]], None]:
-    def change(found: dict[str, Any]) -> None:
+    def change(content: dict[str, Any]) -> None:
         for key in path[:-1]:
-            found = found[key]
-        found[path[-1]] = to
+            content = content[key]
+        content[path[-1]] = to
 
     return change
 
@@ -56,9 +56,9 @@ FORGERIES: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
 @pytest.mark.parametrize("name", FORGERIES)
 def test_what_does_not_hold_is_named(name: str) -> None:
     change, message = FORGERIES[name]
-    found = copy.deepcopy(sample())
-    change(found)
-    faults = verify(found)
+    content = copy.deepcopy(sample())
+    change(content)
+    faults = verify(content)
     assert any(message in fault for fault in faults), faults
 
 
@@ -82,14 +82,14 @@ def test_differences() -> None:
     new["rows"].pop(0)
     new["rows"].append(row("Sin", "float32", "native", "pass native"))
     new["suite"]["seed"] = 3
-    found = differences(old, new)
-    assert found.better == [(("Neg", "float32", "native"), "fail", "pass native")]
-    assert found.worse == [(("Tanh", "float32", "native"), "pass native", "fallback")]
-    assert found.error == [(("Exp", "float64", "native"), 2.75, 7.0)]
-    assert found.gone == [("Abs", "float32", "native")]
-    assert found.new == [("Sin", "float32", "native")]
-    assert found.notes == ["seed: 0 before, 3 now"]
-    assert found.regressed
+    changes = differences(old, new)
+    assert changes.better == [(("Neg", "float32", "native"), "fail", "pass native")]
+    assert changes.worse == [(("Tanh", "float32", "native"), "pass native", "fallback")]
+    assert changes.error == [(("Exp", "float64", "native"), 2.75, 7.0)]
+    assert changes.gone == [("Abs", "float32", "native")]
+    assert changes.new == [("Sin", "float32", "native")]
+    assert changes.notes == ["seed: 0 before, 3 now"]
+    assert changes.regressed
 
 
 def test_the_command_compares(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -119,11 +119,11 @@ def test_the_command_renders_again_and_accepts(tmp_path: Path) -> None:
 
 
 def test_a_script_repeats_its_case(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = sample()
-    found["backend"]["name"] = "cpu"
+    content = sample()
+    content["backend"]["name"] = "cpu"
     failure = {**FAILURE, "case": "edges", "inputs": FAILURE["inputs"][:1], "attributes": {}}
     path = tmp_path / "neg.py"
-    path.write_text(script(found, found["rows"][2], failure), "utf-8")
+    path.write_text(script(content, content["rows"][2], failure), "utf-8")
     assert main(["repro", str(path)]) == 0  # on the clean backend it passes
     said = capsys.readouterr().out
     assert "-inf" in said
@@ -141,12 +141,12 @@ def test_a_case_that_fails_fails_again(capsys: pytest.CaptureFixture[str]) -> No
 def test_a_script_shows_large_results_short(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = sample()
-    found["backend"]["name"] = "cpu"
+    content = sample()
+    content["backend"]["name"] = "cpu"
     attributes = {"shape": "(50, 60)", "value": "1.5", "dtype": "'float32'"}
     failure = {**FAILURE, "case": "vector", "inputs": [], "attributes": attributes}
     path = tmp_path / "fill.py"
-    path.write_text(script(found, row("Fill", "float32", "native", "fail"), failure), "utf-8")
+    path.write_text(script(content, row("Fill", "float32", "native", "fail"), failure), "utf-8")
     main(["repro", str(path)])
     said = capsys.readouterr().out
     assert "..., 1.5" in said
@@ -156,11 +156,11 @@ def test_a_script_shows_large_results_short(
 def test_the_verdict_comes_last_though_the_call_raises(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = sample()
-    found["backend"]["name"] = "cpu"
+    content = sample()
+    content["backend"]["name"] = "cpu"
     failure = {**FAILURE, "case": "edges", "inputs": [], "attributes": {}}
     path = tmp_path / "neg.py"
-    path.write_text(script(found, found["rows"][2], failure), "utf-8")
+    path.write_text(script(content, content["rows"][2], failure), "utf-8")
     assert main(["repro", str(path)]) == 0
     *before, last = capsys.readouterr().out.splitlines()
     assert "Error" in before[0]
@@ -185,8 +185,8 @@ def test_a_run_with_expectations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     known.write_text('[[expect]]\nkernel = "Neg"\nreason = "why"\n', "utf-8")
     run = ["run", "--backend", "cpu", "--level", "2", "--kernels", "Neg", "--dtypes", "float32"]
     assert main([*run, "--expect", str(known), "--report", str(tmp_path)]) == 1
-    told = json.loads((tmp_path / "report.json").read_text("utf-8"))["blocked_by"]
-    assert told == ["expected to fail, but does not: Neg"]
+    reasons = json.loads((tmp_path / "report.json").read_text("utf-8"))["blocked_by"]
+    assert reasons == ["expected to fail, but does not: Neg"]
     factory = f"{MISBEHAVING}:negates_nothing"
     monkeypatch.setattr(cli, "Target", lambda name, **more: Target(name, factory, **more))
     assert main([*run, "--expect", str(known), "--report", str(tmp_path)]) == 0

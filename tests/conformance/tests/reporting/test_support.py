@@ -50,8 +50,8 @@ CELLS = {
 
 
 def of(backend: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
-    found = sample()
-    return {**found, "backend": {**found["backend"], "name": backend}, "rows": rows}
+    content = sample()
+    return {**content, "backend": {**content["backend"], "name": backend}, "rows": rows}
 
 
 def cells(page: str) -> dict[str, list[str]]:
@@ -79,8 +79,8 @@ def test_backends_stand_side_by_side() -> None:
 
 
 def test_a_line_for_each_backend() -> None:
-    found = of("acme", [row("Abs", "float32", "native", "pass native")])
-    page = support([{**found, "conformant": True, "partial": False}])
+    content = of("acme", [row("Abs", "float32", "native", "pass native")])
+    page = support([{**content, "conformant": True, "partial": False}])
     (line,) = [row for row in page.splitlines() if row.startswith("| ![acme")]
     parts = [part.strip() for part in line.strip("|").split("|")]
     assert parts[0] == "![acme: level 3](badges/acme.svg)"
@@ -132,16 +132,16 @@ def test_sections_of_others_are_kept_and_replaced(tmp_path: Path) -> None:
 def test_the_command_takes_whole_reports_that_hold(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = certify(Target("cpu"), 0)
-    report.write(found, tmp_path / "cpu")
+    content = certify(Target("cpu"), 0)
+    report.write(content, tmp_path / "cpu")
     assert main(["support", str(tmp_path / "cpu"), "--output", str(tmp_path / "docs")]) == 0
     assert "| cpu, tensorplug-cpu" in (tmp_path / "docs/support.md").read_text()
     shown = json.loads((tmp_path / "docs/badges/cpu.json").read_text())
     assert shown["message"] == "level 0"
     capsys.readouterr()
-    report.write({**found, "conformant": False}, tmp_path / "forged")
+    report.write({**content, "conformant": False}, tmp_path / "forged")
     vendor = {"conformant": None, "blocked_by": []}
-    part = {**found, "partial": True, "conformant": None, "vendor": vendor}
+    part = {**content, "partial": True, "conformant": None, "vendor": vendor}
     report.write(part, tmp_path / "part")
     for wrong, fault in (
         (["forged"], "conformant is False"),

@@ -46,28 +46,28 @@ def test_a_backend_that_kills_its_parent_or_damages_its_events_gets_a_report(
     run = ["run", "--backend", "cpu", "--level", "2", "--jobs", "1", "--mode", "native"]
     few = ["--kernels", "Add,Log,Neg,Pow", "--dtypes", "float32", "--report", str(tmp_path)]
     assert main([*run, *few]) == 1
-    found = report.read(tmp_path)
-    jsonschema.validate(found, report.schema())
-    reasons = {row["kernel"]: row["reason"] for row in found["rows"] if row["status"] == "fail"}
+    content = report.read(tmp_path)
+    jsonschema.validate(content, report.schema())
+    reasons = {row["kernel"]: row["reason"] for row in content["rows"] if row["status"] == "fail"}
     assert reasons.keys() == {"Neg", "Log"}
     assert "ended its parent process" in reasons["Neg"]
     assert "it damaged the file of its events" in reasons["Log"]
     assert " in case " in reasons["Log"]
-    assert found["blocked_by"] == ["2 rows: fail"]
-    assert not found["interrupted"]
+    assert content["blocked_by"] == ["2 rows: fail"]
+    assert not content["interrupted"]
     assert not (tmp_path / NAME).exists()
 
 
 @pytest.mark.skipif(os.name != "posix", reason="there are no such parents elsewhere")
 @pytest.mark.parametrize(
-    ("command", "told"),
+    ("command", "ending"),
     [
         ("exit 3", "ended with exit status 3"),
         ("kill -9 $$", "died of signal 9"),
         ("kill -9 $PPID; sleep 0.2", ""),
     ],
 )
-def test_the_parent_tells_how_a_command_ended(command: str, told: str) -> None:
+def test_the_parent_tells_how_a_command_ended(command: str, ending: str) -> None:
     ended = subprocess.run(
         [sys.executable, "-I", "-S", keeper.__file__, "/bin/sh", "-c", command],
         stdin=subprocess.DEVNULL,
@@ -76,8 +76,8 @@ def test_the_parent_tells_how_a_command_ended(command: str, told: str) -> None:
         timeout=60,
         check=False,
     )
-    assert ended.stdout.strip() == told
-    assert (ended.returncode < 0) == (not told)
+    assert ended.stdout.strip() == ending
+    assert (ended.returncode < 0) == (not ending)
 
 
 LINES = [
@@ -182,30 +182,30 @@ def attended(
 def test_events_that_no_worker_tells_are_a_verdict(
     item: Any, events: list[Any], said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one, found = attended(item, events, monkeypatch)
+    one, outcomes = attended(item, events, monkeypatch)
     assert one.over
-    assert found[-1].verdict is None
-    assert found[-1].error.startswith("it damaged the file of its events: ")
-    assert found[-1].error.endswith(" in case 'edges'")
-    assert said in found[-1].error
+    assert outcomes[-1].verdict is None
+    assert outcomes[-1].error.startswith("it damaged the file of its events: ")
+    assert outcomes[-1].error.endswith(" in case 'edges'")
+    assert said in outcomes[-1].error
 
 
 @pytest.mark.parametrize(("item", "events", "expected"), RIGHT.values(), ids=RIGHT)
 def test_events_of_workers_are_none(
     item: Any, events: list[Any], expected: list[Outcome], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one, found = attended(item, events, monkeypatch)
+    one, outcomes = attended(item, events, monkeypatch)
     assert not one.over
-    assert found == expected
+    assert outcomes == expected
 
 
 def test_without_a_place_for_its_files_no_worker_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
-    found = supervise(Target("cpu"), [NEG, FORK], 0, Limits(), lambda _outcome: None)
-    assert [outcome.verdict for outcome in found] == [None, None]
-    for outcome in found:
+    outcomes = supervise(Target("cpu"), [NEG, FORK], 0, Limits(), lambda _outcome: None)
+    assert [outcome.verdict for outcome in outcomes] == [None, None]
+    for outcome in outcomes:
         assert "not run: no worker starts: " in outcome.error
         assert "nowhere" in outcome.error
 

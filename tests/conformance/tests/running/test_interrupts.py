@@ -67,12 +67,12 @@ def _journal(item: list[Any], verdict: Any) -> str:
     return f'{{"run": {{}}}}\n{json.dumps(outcome)}\n'
 
 
-def _lasting(found: dict[str, Any]) -> dict[str, Any]:
+def _lasting(content: dict[str, Any]) -> dict[str, Any]:
     """Return a report without times."""
-    kept = {key: value for key, value in found.items() if key not in CHANGES}
+    kept = {key: value for key, value in content.items() if key not in CHANGES}
     for part in ("rows", "checks"):
         kept[part] = [
-            {key: value for key, value in one.items() if key != "seconds"} for one in found[part]
+            {key: value for key, value in one.items() if key != "seconds"} for one in content[part]
         ]
     return kept
 
@@ -107,21 +107,21 @@ def test_an_interrupted_run_writes_what_it_has_and_goes_on(
             break
         time.sleep(0.01)
     assert not any(map(_runs, workers))
-    found = report.read(tmp_path)
-    jsonschema.validate(found, report.schema())
-    assert found["interrupted"]
-    assert found["conformant"] is None
-    assert found["denominator"] == whole["denominator"]
-    assert 4 <= len(found["rows"]) + len(found["checks"]) < len(whole["rows"])
-    assert {row["status"] for row in found["rows"]} <= {"pass native"}  # none is made to fail
-    assert verify(found) == ["the run was interrupted"]
-    before = sum(one["seconds"] for one in found["rows"])
+    content = report.read(tmp_path)
+    jsonschema.validate(content, report.schema())
+    assert content["interrupted"]
+    assert content["conformant"] is None
+    assert content["denominator"] == whole["denominator"]
+    assert 4 <= len(content["rows"]) + len(content["checks"]) < len(whole["rows"])
+    assert {row["status"] for row in content["rows"]} <= {"pass native"}  # none is made to fail
+    assert verify(content) == ["the run was interrupted"]
+    before = sum(one["seconds"] for one in content["rows"])
     assert main([*ROWS, "--report", str(tmp_path), "--resume"]) == 0
     after = report.read(tmp_path)
     assert _lasting(after) == _lasting(whole)
     for drawn in ("started", "asked_again"):  # once for a run
-        assert after.get(drawn) == found.get(drawn)
-    assert after["seconds"] > found["seconds"] > before
+        assert after.get(drawn) == content.get(drawn)
+    assert after["seconds"] > content["seconds"] > before
     assert not (tmp_path / NAME).exists()
 
 
@@ -137,10 +137,10 @@ def test_a_killed_run_goes_on(
         file.write('{"at": 1.5, "item": ["row", "Ab')  # as of a write that was cut off
     done = path.read_text("utf-8").count('"verdict"')
     assert main([*ROWS, "--report", str(tmp_path), "--resume"]) == 0
-    found = report.read(tmp_path)
+    content = report.read(tmp_path)
     assert done >= 3
     assert f"{done} rows and checks are done already" in capsys.readouterr().out
-    assert _lasting(found) == _lasting(whole)
+    assert _lasting(content) == _lasting(whole)
 
 
 @pytest.mark.parametrize(
@@ -180,9 +180,9 @@ def test_another_version_of_the_backend_does_not_go_on(journal: Path, tmp_path: 
     header = json.loads(lines[0])["run"]
     older = {**header, "backend": {**header["backend"], "version": "0.0.1"}}
     (tmp_path / NAME).write_text(json.dumps({"run": older}) + "\n")
-    found = Journal.resumed(tmp_path)
+    resumed = Journal.resumed(tmp_path)
     with pytest.raises(ResumeError, match=r"backend version was 0\.0\.1"):
-        found.begin(header)
+        resumed.begin(header)
 
 
 @pytest.mark.parametrize(
@@ -228,11 +228,11 @@ def test_seconds_add_up_over_interruptions(tmp_path: Path) -> None:
         {"at": 2.0, "item": [*item[:3], "gradient"], "verdict": VERDICT, "error": ""},
     ]
     (tmp_path / NAME).write_text("".join(json.dumps(line) + "\n" for line in lines))
-    found = Journal.resumed(tmp_path)
-    assert found.seconds == 9.5
-    assert found.introduced == {"device": "Acme"}
-    assert found.outcomes[item] == Outcome(item, None, "it died")
-    assert len(found.outcomes) == 2
+    resumed = Journal.resumed(tmp_path)
+    assert resumed.seconds == 9.5
+    assert resumed.introduced == {"device": "Acme"}
+    assert resumed.outcomes[item] == Outcome(item, None, "it died")
+    assert len(resumed.outcomes) == 2
 
 
 def test_an_interrupt_before_the_first_item_is_one_line(

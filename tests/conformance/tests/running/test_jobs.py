@@ -194,13 +194,13 @@ def test_wrong_calls(arguments: list[str], capsys: pytest.CaptureFixture[str]) -
 def test_the_command_hands_jobs_and_limit_on(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    given: dict[str, Any] = {}
+    handed_on: dict[str, Any] = {}
 
     def certified(*_: Any, **options: Any) -> dict[str, Any]:
-        given.update(options)
+        handed_on.update(options)
         return certify(Target("cpu"), 2, selection=Selection(("Neg",), ("bool",)))
 
     monkeypatch.setattr("tensorplug_conformance.cli.certify", certified)
     main(["run", "--backend", "cpu", "--jobs", "3", "--item-limit", "7.5"])
-    assert (given["jobs"], given["limits"]) == (3, Limits(item=7.5))
+    assert (handed_on["jobs"], handed_on["limits"]) == (3, Limits(item=7.5))
     capsys.readouterr()

@@ -83,13 +83,13 @@ def test_the_limit_of_an_item_is_that_of_the_processes_that_it_starts(
 
 
 def test_a_worker_is_told_the_limit_of_its_items(monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[Target] = []
+    targets: list[Target] = []
 
     class Process:
         def __init__(self, target: Target, _seed: int, *, introduce: bool) -> None:
             assert not introduce
-            told.append(target)
+            targets.append(target)
 
     monkeypatch.setattr(supervisor, "WorkerProcess", Process)
     supervisor.Attendant(Target("cpu"), 0, supervisor.Limits(7.0))
-    assert told == [Target("cpu", limit=7.0)]
+    assert targets == [Target("cpu", limit=7.0)]

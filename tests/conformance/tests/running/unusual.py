@@ -167,8 +167,8 @@ class _FreesLater(MinimalBackend):
 
 def _kept(entry: KernelEntry) -> KernelEntry:
     def kernel(*buffers: Any, backend: _FreesLater, **asked: Any) -> Any:
-        found = entry.function(*buffers, **asked)
-        return mapped(lambda box: _Kept(box.array, backend.released), found)
+        outputs = entry.function(*buffers, **asked)
+        return mapped(lambda box: _Kept(box.array, backend.released), outputs)
 
     return replace(entry, function=kernel, asks=(*entry.asks, "backend"))
 

@@ -102,11 +102,11 @@ def test_a_claim_holds_if_anything_of_it_runs(
     status: str,
     reason: str,
 ) -> None:
-    found = verdict(spec, declines, dtypes, "float32")
-    assert found.status == status
-    assert reason in found.reason
-    assert (found.passed > 0) is (spec is specs.REVERSE or status == "pass native")
-    assert found.declined + found.passed in (0, found.cases)
+    of_row = verdict(spec, declines, dtypes, "float32")
+    assert of_row.status == status
+    assert reason in of_row.reason
+    assert (of_row.passed > 0) is (spec is specs.REVERSE or status == "pass native")
+    assert of_row.declined + of_row.passed in (0, of_row.cases)
 
 
 def test_a_dtype_that_the_device_lacks_is_not_claimed_by_any_kernel() -> None:

@@ -80,9 +80,9 @@ def test_operands_that_are_multiplied_stay_small_together() -> None:
     for name in varied.cases:
         plain = arrays(varied.made(Variation(name)))
         for size in (16, 127):
-            given = arrays(varied.made(Variation(name, sizes=(size,) * varied.sizes(name))))
+            operands = arrays(varied.made(Variation(name, sizes=(size,) * varied.sizes(name))))
             most = max(2**20, math.prod(array.size for array in plain))
-            assert math.prod(array.size for array in given) <= most
+            assert math.prod(array.size for array in operands) <= most
 
 
 def test_what_the_spec_refuses_is_left_out() -> None:
@@ -99,13 +99,13 @@ def test_what_the_spec_refuses_is_left_out() -> None:
 
 def test_special_values_are_those_of_cases_with_the_same_attributes() -> None:
     varied = Variations(KNOWN["Sqrt"], dt.float32)
-    found = {
+    special = {
         bits
         for which in range(20)
         for bits in arrays(varied.made(Variation("odd", values=((0, 0, which),))))[0][:1].tolist()
     }
-    assert any(map(np.isnan, found))
-    assert np.inf in found
+    assert any(map(np.isnan, special))
+    assert np.inf in special
     padded = Variations(KNOWN["Conv2D"], dt.float32)
     case = padded.made(Variation("same", values=((1, 0, 0),)))
     assert np.isfinite(arrays(case)[1]).all()
@@ -197,10 +197,10 @@ def test_an_example_may_be_presented_and_its_name_tells_how(cpu: Session) -> Non
     first, second = map(Variations(kernel, dt.float32).made, several)
     assert [presentation.id for presentation in first.presentations] == [several[0].presented]
     assert [presentation.id for presentation in second.presentations] == ["before=nothing"]
-    found = example(kernel, row, 0, f"{first.id} @ {several[0].presented}")
-    assert found is not None
-    assert (found.id, found.presentations) == (first.id, first.presentations)
-    assert run_case(cpu, kernel, row, found) is None
+    again = example(kernel, row, 0, f"{first.id} @ {several[0].presented}")
+    assert again is not None
+    assert (again.id, again.presentations) == (first.id, first.presentations)
+    assert run_case(cpu, kernel, row, again) is None
 
 
 def test_a_kernel_that_is_wrong_now_and_then_fails_too(cpu: Session) -> None:

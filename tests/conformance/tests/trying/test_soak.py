@@ -19,7 +19,7 @@ from tensorplug_conformance.cases import by_family
 from tensorplug_conformance.checks import CheckFailedError, Target, checks
 from tensorplug_conformance.checks.soaking import late, soak_all
 from tensorplug_conformance.denominator import entries
-from tensorplug_conformance.selftest.rare import KINDS, rare_saboteurs, try_rare
+from tensorplug_conformance.selftest.rare import KINDS, rare_saboteurs
 from tensorplug_conformance.session import Session, engine_factory
 from tensorplug_conformance.trying.printing import printed
 from tensorplug_conformance.trying.soak import Soak, calls_of, claimed_dtypes, soaked
@@ -27,7 +27,6 @@ from tensorplug_conformance.trying.soak import Soak, calls_of, claimed_dtypes, s
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tensorplug_conformance.selftest.sabotage import Saboteur
 
 KNOWN = entries()
 TRIED = rare_saboteurs()
@@ -38,10 +37,6 @@ def cpu() -> Iterator[Session]:
     session = Session(engine_factory(None), "cpu")
     yield session
     session.close()
-
-
-
-
 
 
 def test_the_sample_has_every_family_and_kind() -> None:

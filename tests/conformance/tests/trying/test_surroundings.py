@@ -106,7 +106,7 @@ def test_functions_that_are_replaced_are_named(
     functions = Functions()
     assert functions.replaced() == []
     monkeypatch.setattr(place, name, lambda *_: True)
-    assert any(found.endswith(f".{name}") for found in functions.replaced())
+    assert any(function.endswith(f".{name}") for function in functions.replaced())
 
 
 # Right where rows call it, wrong elsewhere. Each is a factory for a process of its own.

@@ -34,18 +34,18 @@ def derived_of(entry: CaseEntry, dtype: dt.DType) -> dict[str, Case]:
 
 def test_each_input_gets_special_values_one_at_a_time() -> None:
     row = np.arange(6, dtype=np.float32)
-    found = derived_of(entry_of(specs.ADD, row, row[::-1].copy(), oracle=np.add), dt.float32)
-    assert [name for name in found if "stepped" not in name and "sliced" not in name] == [
+    derived = derived_of(entry_of(specs.ADD, row, row[::-1].copy(), oracle=np.add), dt.float32)
+    assert [name for name in derived if "stepped" not in name and "sliced" not in name] == [
         f"only, {what} in {name}"
         for name in "ab"
         for what in ("NaN", "infinities", "close values")
     ]
-    a, b = found["only, NaN in b"].inputs
+    a, b = derived["only, NaN in b"].inputs
     assert np.array_equal(a, row)
     assert np.isnan(b).sum() == 1
-    a, _ = found["only, infinities in a"].inputs
+    a, _ = derived["only, infinities in a"].inputs
     assert set(a[np.isinf(a)]) == {np.inf, -np.inf}
-    a, _ = found["only, close values in a"].inputs
+    a, _ = derived["only, close values in a"].inputs
     assert np.unique(a).size == a.size
     assert np.unique(a.astype(np.float16)).size < a.size
 
@@ -63,9 +63,9 @@ def _flush(x: Any) -> Any:
 )
 def test_kernels_that_pick_elements_get_some_of_which_it_matters(what: str, lost: Any) -> None:
     row = np.array([3.0, -1.0, 1 + 2.0**-50, 1.0, 5e-324])  # present, and never the least number
-    found = derived_of(entry_of(specs.ARG_MIN, row, oracle=oracle.arg_min), dt.float64)
-    assert f"only, {what} in x" not in found
-    (x,) = found[f"only, telling {what} in x"].inputs
+    derived = derived_of(entry_of(specs.ARG_MIN, row, oracle=oracle.arg_min), dt.float64)
+    assert f"only, {what} in x" not in derived
+    (x,) = derived[f"only, telling {what} in x"].inputs
     assert np.argmin(lost(x)) != np.argmin(x)
     moved = derived_of(entry_of(specs.NEG, row, oracle=np.negative), dt.float64)
     assert not any("telling" in name for name in moved)
@@ -91,8 +91,8 @@ def test_an_ordinary_input_keeps_its_values() -> None:
 
 def test_some_case_tells_the_last_element_from_the_one_before() -> None:
     row = np.array([np.inf, 1, 2, 3], dtype=np.float32)
-    found = derived_of(entry_of(specs.IS_INF, row, oracle=np.isinf), dt.float32)
-    (turned,) = (case for case in found.values() if "turned" in case.id)
+    derived = derived_of(entry_of(specs.IS_INF, row, oracle=np.isinf), dt.float32)
+    (turned,) = (case for case in derived.values() if "turned" in case.id)
     last = np.isinf(turned.inputs[0])[-2:]
     assert last[0] != last[1]
 
@@ -128,13 +128,13 @@ def test_cases_try_more_than_one_value_of_every_attribute() -> None:
                     values[name].add(repr(value))
         lacking += [
             f"{entry.spec.name}.{name}"
-            for name, found in values.items()
-            if len(found) < 2 and name not in _OPEN
+            for name, tried in values.items()
+            if len(tried) < 2 and name not in _OPEN
         ]
     assert not lacking
 
 
-def type_of(given: Any) -> Any:
-    if isinstance(given, list):
-        return [type_of(array) for array in given]
-    return None if given is None else TensorType(dt.of(given.dtype), given.shape)
+def type_of(operand: Any) -> Any:
+    if isinstance(operand, list):
+        return [type_of(array) for array in operand]
+    return None if operand is None else TensorType(dt.of(operand.dtype), operand.shape)

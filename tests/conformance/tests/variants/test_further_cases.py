@@ -61,9 +61,9 @@ def test_a_late_mistake_among_millions_is_seen(what: str, monkeypatch: pytest.Mo
     read = session.read
 
     def wrong(tensor: Any) -> Any:
-        found = read(tensor)
-        found[-1, -1 if what == "one element" else slice(None)] += 1
-        return found
+        result = read(tensor)
+        result[-1, -1 if what == "one element" else slice(None)] += 1
+        return result
 
     monkeypatch.setattr(session, "read", wrong)
     failure = run_case(session, entry, row, case)
@@ -108,9 +108,9 @@ def test_gradients_of_the_cross_entropy_far_from_0(
     gradients = Point.gradients
 
     def wrong(point: Point, session: Session) -> list[list[Any]]:
-        found = gradients(point, session)
-        found[which][0] = found[which][0] * np.float32(1.001)
-        return found
+        slopes = gradients(point, session)
+        slopes[which][0] = slopes[which][0] * np.float32(1.001)
+        return slopes
 
     monkeypatch.setattr(Point, "gradients", wrong)
     with pytest.raises(WrongGradientError):

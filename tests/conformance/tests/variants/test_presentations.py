@@ -30,13 +30,13 @@ OFFERS = (
 
 def brute(offers: tuple[Offer, ...]) -> set[frozenset[int]]:
     """Return the possible pairs, found by writing all combinations down."""
-    found = set()
+    pairs = set()
     for offer in offers:
         for combination in np.ndindex(*(len(levels) for levels in offer.free)):
             chosen = [levels[at] for levels, at in zip(offer.free, combination, strict=True)]
-            found |= {frozenset(pair) for pair in combinations((*offer.fixed, *chosen), 2)}
-        found -= {frozenset(pair) for pair in combinations(offer.fixed, 2)}
-    return found
+            pairs |= {frozenset(pair) for pair in combinations((*offer.fixed, *chosen), 2)}
+        pairs -= {frozenset(pair) for pair in combinations(offer.fixed, 2)}
+    return pairs
 
 
 def as_sets(pairs: Pairs) -> set[frozenset[int]]:
@@ -51,11 +51,11 @@ def as_sets(pairs: Pairs) -> set[frozenset[int]]:
 def test_a_plan_covers_all_pairs_that_are_possible() -> None:
     assert as_sets(possible(OFFERS)) == brute(OFFERS)
     plan = cover(OFFERS)
-    found = Pairs(20)
+    pairs = Pairs(20)
     for at, chosen in plan:
         assert all(level in levels for level, levels in zip(chosen, OFFERS[at].free, strict=True))
-        found.join(OFFERS[at].fixed, chosen)
-    assert as_sets(found) == brute(OFFERS)
+        pairs.join(OFFERS[at].fixed, chosen)
+    assert as_sets(pairs) == brute(OFFERS)
     assert len(plan) <= 14  # of 6 + 6 + 2 combinations
 
 
@@ -151,9 +151,9 @@ def test_a_call_before_has_all_numbers_in_fewer_digits(dtype: str, name: str) ->
     x = np.array([1.0, 1.3, -2.7, 1e-3, 1 / 3, -1e4]).astype(dtype)
     case = Case(name, (x, x))
     assert "rounding of a" in befores(specs.ADD, case)
-    found: Any = previous(specs.ADD, case, "rounding of a")[0][0]  # type: ignore[index]
-    assert (found.dtype, found.shape) == (x.dtype, x.shape)
-    assert (found.real != x.real).all()
+    shorter: Any = previous(specs.ADD, case, "rounding of a")[0][0]  # type: ignore[index]
+    assert (shorter.dtype, shorter.shape) == (x.dtype, x.shape)
+    assert (shorter.real != x.real).all()
 
     def cut(values: Any) -> Any:
         fraction, exponent = np.frexp(np.real(values).astype("f8"))
@@ -163,7 +163,10 @@ def test_a_call_before_has_all_numbers_in_fewer_digits(dtype: str, name: str) ->
         fraction, exponent = np.frexp(np.real(values).astype("f8"))
         return np.ldexp(np.rint(fraction * 2.0 ** (NARROWER[dtype] + 1)), exponent)
 
-    same = [np.array_equal(cut(found), cut(x)), np.array_equal(rounded(found), rounded(x))]
+    same = [
+        np.array_equal(cut(shorter), cut(x)),
+        np.array_equal(rounded(shorter), rounded(x)),
+    ]
     assert any(same)
 
 
@@ -178,10 +181,10 @@ def test_a_call_before_has_all_signs_changed() -> None:
 
 def test_calls_before_are_only_those_that_the_spec_takes() -> None:
     index = Case("c", (np.zeros((3, 4), "f4"), np.array([1, 0, 2])), {"axis": 0})
-    found = befores(specs.GATHER_V2, index)
-    assert "swapped" not in found
-    assert not {"digit of indices", "one of indices"} & set(found)
-    assert "order of indices" in found
+    names = befores(specs.GATHER_V2, index)
+    assert "swapped" not in names
+    assert not {"digit of indices", "one of indices"} & set(names)
+    assert "order of indices" in names
     assert {"swapped", "dtype"} <= set(befores(specs.ADD, CASE))
 
 
@@ -234,9 +237,9 @@ CHEATS = [(kind.name, KERNELS[at % 3]) for at, kind in enumerate(circumstances.K
 
 @pytest.mark.parametrize(("kind", "kernel"), CHEATS)
 def test_circumstances_are_caught(cpu: Session, kind: str, kernel: str) -> None:
-    (wanted,) = (one for one in circumstances.KINDS if one.name == kind)
+    (its_kind,) = (one for one in circumstances.KINDS if one.name == kind)
     entry = entries()[kernel]
-    (saboteur,) = wanted.saboteurs(entry)
+    (saboteur,) = its_kind.saboteurs(entry)
     with install(cpu, saboteur):
         verdict = run_row(cpu, entry, Row(kernel, saboteur.dtype, "native"), 0)
     assert verdict.status == "fail"
@@ -252,9 +255,9 @@ def test_a_failure_names_its_presentation_and_can_be_repeated(
         verdict = run_row(cpu, entry, row, 0)
     named = [failure.case for failure in verdict.failures if MARK in failure.case]
     assert named
-    base, _, told = named[0].partition(MARK)
+    base, _, presentation_id = named[0].partition(MARK)
     assert base in verdict.failed
-    assert Presentation.of(told).id == told
+    assert Presentation.of(presentation_id).id == presentation_id
     assert reproduce("cpu", "Tanh", "float32", "native", named[0]) == 0  # the honest kernel
     assert named[0] in capsys.readouterr().out
 
@@ -275,8 +278,10 @@ def test_equal_inputs_and_overlapping_ones_are_cases() -> None:
         np.testing.assert_array_equal(first, second)
     parts = {case.id.rpartition(", ")[2]: case.inputs for case in cases if case.overlapping}
     for what, holds in PARTS.items():
-        (found,) = (flat(inputs) for name, inputs in parts.items() if name.startswith(f"{what} a"))
-        assert holds(*found), what
+        (operands,) = (
+            flat(inputs) for name, inputs in parts.items() if name.startswith(f"{what} a")
+        )
+        assert holds(*operands), what
 
 
 _same = partial(np.array_equal, equal_nan=True)

@@ -82,9 +82,9 @@ def test_a_gradient_that_is_off_far_from_0_is_seen(
 
     def wrong(point: Point, session: Session) -> list[list[Any]]:
         """Return gradients of which the least is wrong, however small it is beside the others."""
-        ((found,),) = gradients(point, session)
-        found[np.argmin(np.where(found == 0, np.inf, abs(found)))] *= factor
-        return [[found]]
+        ((slope,),) = gradients(point, session)
+        slope[np.argmin(np.where(slope == 0, np.inf, abs(slope)))] *= factor
+        return [[slope]]
 
     monkeypatch.setattr(Point, "gradients", wrong)
     with pytest.raises(WrongGradientError, match="where it is"):
