@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from tensorplug.ops.elementwise import arithmetic, casting
+from tensorplug.ops.elementwise import arithmetic
 from tensorplug.ops.elementwise import unary as ops
 
 INF, NAN = math.inf, math.nan
@@ -37,22 +37,3 @@ def test_erf_on_every_piece(call, near):
     near(call(ops.ERF, x), [math.erf(number) for number in x], "float64", ulp=1)
     single = x.astype("float32")
     near(call(ops.ERF, single), [math.erf(number) for number in single], "float32", ulp=4)
-
-
-@pytest.mark.parametrize(
-    ("value", "target", "expected"),
-    [
-        (300.0, "uint8", 44),
-        (-1.0, "uint8", 255),
-        (NAN, "int32", 0),
-        (INF, "int64", 0),
-        (2.0**31, "int32", -(2**31)),
-        (1.5 * 2.0**63, "uint64", 3 * 2**62),
-        (2.0**63, "int64", -(2**63)),
-        (-1.75 * 2.0**64, "int64", 2**62),
-        (1e30, "int64", int(1e30) % 2**64),
-        (2.0**64, "uint64", 0),
-    ],
-)
-def test_cast_by_hand(call, near, value, target, expected):
-    near(call(casting.CAST, np.array(value), dtype=target), np.array(expected, target), target)

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 complex_kernels = KernelTable()
 
 SHORTEST_PART: Final = 256  # elements that are worth another work-item
-LONG: Final = 32  # elements from which on a work-item counts as heavy
 
 
 @complex_kernels.prepare(specs.PROD)
@@ -43,43 +42,21 @@ def prod(x: TensorType, *, axis: tuple[int, ...], backend: OpenedDevice, out: Te
 
 def _launch_product(runtime: Runtime, walk: Walk, parts: int, out: TensorType) -> Launch:
     """Return the launch that multiplies each part of each walk."""
-    kept, reduced = walk.kept, walk.reduced
-    fields = [
-        ("size", kept.rank),
-        ("by", kept.rank),
-        ("inner", reduced.rank),
-        ("inner_by", reduced.rank),
-    ]
-    struct = templates.declare_layout(fields)
-    ctype = complex_functions.pair_type(out.dtype)
-    declarations = [complex_functions.define("times(x)", out.dtype), struct]
-    if kept.rank:
-        declarations.append(templates.define_offset("kept_offset", kept.rank, "size", "by"))
-    if reduced.rank:
-        declarations.append(
-            templates.define_offset("inner_offset", reduced.rank, "inner", "inner_by")
-        )
-    body = f"""  x += {"kept_offset(i / parts, layout)" if kept.rank else "0"};
+    ctype, span = complex_functions.pair_type(out.dtype), -(-walk.length // parts)
+    return rows.launch_walk(
+        runtime,
+        walk,
+        f"Prod {out.dtype}",
+        [templates.Array("x", ctype), templates.Array("y", ctype, written=True)],
+        {"items": walk.outputs * parts, "parts": parts, "length": walk.length, "span": span},
+        f"""  x += {walk.row("i / parts")};
   const index_t first = i % parts * span;
   const index_t end = min(length, first + span);
   A product = (A)(1, 0);
-  for (index_t r = first; r < end; r++)
-    product = times(product, x[{"inner_offset(r, layout)" if reduced.rank else "0"}]);
-  y[i] = product;"""
-    items, span = walk.outputs * parts, -(-walk.length // parts)
-    index = layouts.index_dtype(walk.outputs * walk.length, items)
-    packed = layouts.pack([kept, reduced], index)
-    runtime.check_steps(span)
-    return calls.launch_sized(
-        runtime,
-        f"Prod {out.dtype}",
-        [templates.Array("x", ctype), templates.Array("y", ctype, written=True)],
-        {"items": items, "parts": parts, "length": walk.length, "span": span},
-        body,
-        index=index,
-        declarations="\n".join(declarations),
-        constants=[] if packed is None else [("Layout", "layout", packed)],
-        heavy=span > LONG,
+  for (index_t r = first; r < end; r++) product = times(product, x[{walk.element("r")}]);
+  y[i] = product;""",
+        [complex_functions.define("times(x)", out.dtype)],
+        span,
     )
 
 

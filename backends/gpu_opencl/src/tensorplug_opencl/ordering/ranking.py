@@ -6,15 +6,16 @@ a row can be searched separately, and their candidates after that.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from tensorplug.plugin import DType, TensorType
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl.codegen import calls, ctypes, folds, layouts, templates, vectors
+from tensorplug_opencl.codegen import calls, ctypes, folds, vectors
+from tensorplug_opencl.codegen.templates import Array
 from tensorplug_opencl.reductions import rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from tensorplug_opencl.codegen.folds import Fold
     from tensorplug_opencl.memory.buffers import DeviceBuffer
@@ -69,43 +70,24 @@ def _find_first(
     return calls.make_producer(runtime, out, write)
 
 
-def _write_program(
+def _launch(
+    runtime: Runtime,
     title: str,
     walk: Walk,
     dtype: DType,
-    order: str,
-    index: templates.Index,
-    names: tuple[str, ...],
+    sizes: Mapping[str, int],
     body: str,
+    functions: str,
+    steps: int,
     *,
     among: bool = False,
-) -> str:
-    kept, reduced = walk.kept.rank, walk.reduced.rank
-    fields = [("size", kept), ("by", kept), ("inner", reduced), ("inner_by", reduced)]
-    struct = templates.declare_layout(fields)
-    declarations = [f"typedef {ctypes.computed(dtype)} A;", order, struct]
-    if kept:
-        declarations.append(templates.define_offset("kept_offset", kept, "size", "by"))
-    if reduced:
-        declarations.append(templates.define_offset("inner_offset", reduced, "inner", "inner_by"))
-    candidates = [templates.Array("candidates", "int")] if among else []
-    return templates.write_program(
-        title,
-        [
-            templates.Array("x", ctypes.stored(dtype)),
-            *candidates,
-            templates.Array("y", "int", written=True),
-        ],
-        templates.declare_indices(*names, layout=bool(struct)),
-        body,
-        index=index,
-        declarations="\n".join(declarations),
-    )
-
-
-def _list_constants(walk: Walk, index: templates.Index, *numbers: int) -> list[Any]:
-    packed = layouts.pack([walk.kept, walk.reduced], index)
-    return [*map(index.type, numbers), *([] if packed is None else [packed])]
+) -> Launch:
+    """Return the launch (x, y), or if ``among`` candidates (x, candidates, y)."""
+    candidates = [Array("candidates", "int")] if among else []
+    arrays = [Array("x", ctypes.stored(dtype)), *candidates, Array("y", "int", written=True)]
+    declarations = [f"typedef {ctypes.computed(dtype)} A;", functions]
+    title = f"first {title} {dtype}"
+    return rows.launch_walk(runtime, walk, title, arrays, sizes, body, declarations, steps)
 
 
 def _launch_walk(
@@ -116,24 +98,17 @@ def _launch_walk(
     The parts of a row are interleaved, so that neighbouring work-items read neighbouring elements:
     of one row or, if each has one part, of neighbouring rows.
     """
-    items = walk.outputs * parts
-    index = layouts.index_dtype(walk.outputs * walk.length, items)
-    reads = "inner_offset(r, layout)" if walk.reduced.rank else "0"
-    body = f"""  const index_t i = get_global_id(0);
-  if (i >= items) return;
-  x += {"kept_offset(i / parts, layout)" if walk.kept.rank else "0"};
+    body = f"""  x += {walk.row("i / parts")};
   int best = -1;
   A best_value = 0;
   for (index_t r = i % parts; r < length; r += parts) {{
-    const A v = (A)x[{reads}];
+    const A v = (A)x[{walk.element("r")}];
     if (best < 0 || before(v, (int)r, best_value, best)) {{ best = (int)r; best_value = v; }}
   }}
   y[i] = best;"""
-    names = ("items", "parts", "length")
-    text = _write_program(f"first by walking {dtype}", walk, dtype, order, index, names, body)
-    constants = _list_constants(walk, index, items, parts, walk.length)
-    runtime.check_steps(walk.length // parts)
-    return runtime.launch(text, 2, constants, items, heavy=walk.length // parts > rows.LONG_WALK)
+    sizes = {"items": walk.outputs * parts, "parts": parts, "length": walk.length}
+    steps = walk.length // parts
+    return _launch(runtime, "by walking", walk, dtype, sizes, body, order, steps)
 
 
 def _launch_blocks(
@@ -143,8 +118,6 @@ def _launch_blocks(
 
     It then searches only the block with the best element for its position.
     """
-    items = walk.outputs * parts
-    index = layouts.index_dtype(walk.outputs * walk.length, items)
     width = vectors.choose_lanes(runtime, best.element, ctypes.stored(dtype))
     element, stored = best.element, ctypes.stored(dtype)
     load = vectors.load(stored, width, "x + at")
@@ -153,9 +126,7 @@ def _launch_blocks(
     steps = [f"{{ const A v = {wide}; {best.take(state)} at += {width}; }}" for state in states]
     joins = " ".join(best.take(states[0], state) for state in states[1:])
     sign = "<" if "a <" in order else ">"
-    body = f"""  const index_t i = get_global_id(0);
-  if (i >= items) return;
-  x += {"kept_offset(i / parts, layout)" if walk.kept.rank else "0"};
+    body = f"""  x += {walk.row("i / parts")};
   const index_t begin = i % parts * span, end = min(length, begin + span);
   A best = 0;
   index_t best_at = end;
@@ -182,41 +153,22 @@ def _launch_blocks(
   while (best_at + 1 < end && (A)x[best_at] != best && !(best != best && x[best_at] != x[best_at]))
     best_at++;
   y[i] = best_at;"""
-    names = ("items", "parts", "length", "span")
-    text = _write_program(
-        f"first by blocks {dtype}",
-        walk,
-        dtype,
-        f"{order}\n{vectors.declare(width, stored)}",
-        index,
-        names,
-        body,
-    )
     span = -(-walk.length // parts)
-    constants = _list_constants(walk, index, items, parts, walk.length, span)
-    runtime.check_steps(span)
-    return runtime.launch(text, 2, constants, items, heavy=span > rows.LONG_WALK)
+    sizes = {"items": walk.outputs * parts, "parts": parts, "length": walk.length, "span": span}
+    functions = f"{order}\n{vectors.declare(width, stored)}"
+    return _launch(runtime, "by blocks", walk, dtype, sizes, body, functions, span)
 
 
 def _launch_final(runtime: Runtime, walk: Walk, dtype: DType, parts: int, order: str) -> Launch:
     """Return the launch giving, for each row, the first of its parts' candidates."""
-    items = walk.outputs
-    index = layouts.index_dtype(items * walk.length)
-    body = f"""  const index_t i = get_global_id(0);
-  if (i >= items) return;
-  x += {"kept_offset(i, layout)" if walk.kept.rank else "0"};
+    body = f"""  x += {walk.row("i")};
   int best = -1;
   A best_value = 0;
   for (index_t part = 0; part < parts; part++) {{
     const int at = candidates[i * parts + part];
-    const A v = (A)x[{"inner_offset(at, layout)" if walk.reduced.rank else "0"}];
+    const A v = (A)x[{walk.element("at")}];
     if (best < 0 || before(v, at, best_value, best)) {{ best = at; best_value = v; }}
   }}
   y[i] = best;"""
-    names = ("items", "parts")
-    text = _write_program(
-        f"first of candidates {dtype}", walk, dtype, order, index, names, body, among=True
-    )
-    constants = _list_constants(walk, index, items, parts)
-    runtime.check_steps(parts)
-    return runtime.launch(text, 3, constants, items, heavy=parts > rows.LONG_WALK)
+    sizes = {"items": walk.outputs, "parts": parts}
+    return _launch(runtime, "of candidates", walk, dtype, sizes, body, order, parts, among=True)

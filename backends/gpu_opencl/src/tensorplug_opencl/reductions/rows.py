@@ -11,15 +11,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from tensorplug.plugin import DType, Shape, TensorType, shapes
-from tensorplug_opencl.codegen import calls, ctypes, layouts, vectors
+from tensorplug_opencl.codegen import calls, ctypes, layouts, templates, vectors
 from tensorplug_opencl.codegen.layouts import Layout
 from tensorplug_opencl.reductions import rowwise
 from tensorplug_opencl.reductions.rowwise import Form, Recipe
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
     from tensorplug_opencl.codegen.folds import Fold
+    from tensorplug_opencl.codegen.templates import Array
     from tensorplug_opencl.memory.buffers import DeviceBuffer
     from tensorplug_opencl.runtime import Launch, Runtime
 
@@ -50,6 +51,51 @@ class Walk(NamedTuple):
     def length(self) -> int:
         """Number of elements in each row."""
         return shapes.size(self.reduced.sizes)
+
+    def row(self, number: str) -> str:
+        """Return the C expression of the offset of a row; see ``launch_walk``."""
+        return f"row_offset({number}, layout)" if self.kept.rank else "0"
+
+    def element(self, number: str) -> str:
+        """Return that of an element in its row."""
+        return f"element_offset({number}, layout)" if self.reduced.rank else "0"
+
+
+def launch_walk(
+    runtime: Runtime,
+    walk: Walk,
+    title: str,
+    arrays: Sequence[Array],
+    sizes: Mapping[str, int],
+    body: str,
+    declarations: Sequence[str],
+    steps: int,
+) -> Launch:
+    """Return the launch of ``sizes["items"]`` work-items, which take so many steps of a loop each.
+
+    Offsets in the body are those of ``Walk.row`` and ``Walk.element``.
+    """
+    kept, reduced = walk.kept.rank, walk.reduced.rank
+    fields = [("size", kept), ("by", kept), ("inner", reduced), ("inner_by", reduced)]
+    offsets = (
+        ("row_offset", kept, "size", "by"),
+        ("element_offset", reduced, "inner", "inner_by"),
+    )
+    functions = [templates.define_offset(*each) for each in offsets if each[1]]
+    index = layouts.index_dtype(walk.outputs * walk.length, sizes["items"])
+    packed = layouts.pack([walk.kept, walk.reduced], index)
+    runtime.check_steps(steps)
+    return calls.launch_sized(
+        runtime,
+        title,
+        arrays,
+        sizes,
+        body,
+        index=index,
+        declarations="\n".join([*declarations, templates.declare_layout(fields), *functions]),
+        constants=[] if packed is None else [("Layout", "layout", packed)],
+        heavy=steps > LONG_WALK,
+    )
 
 
 def make_walk(shape: Shape, axes: tuple[int, ...]) -> Walk:
