@@ -1,4 +1,4 @@
-"""Dtypes of indices, and indices out of range."""
+"""Indices out of range."""
 
 from __future__ import annotations
 
