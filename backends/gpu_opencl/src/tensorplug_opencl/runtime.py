@@ -1,4 +1,4 @@
-"""The one place that talks to an opened device: memory, programs, launches and transfers.
+"""All that talks to an opened device: memory, programs, launches and transfers.
 
 All work goes to one in-order queue, so the pool may reuse a freed piece of memory at once: work
 that still reads it was enqueued earlier. Only ``read`` and ``synchronize`` wait. One lock is held

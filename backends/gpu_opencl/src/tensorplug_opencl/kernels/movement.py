@@ -72,7 +72,7 @@ def pad_v2(
     backend: OpenedDevice,
     out: TensorType,
 ) -> Call:
-    """Fill, then copy x into its place."""
+    """Fill, then copy x into the middle."""
     runtime = backend.runtime
     if not any(map(any, paddings)):
         return lambda x: x
@@ -86,7 +86,7 @@ def pad_v2(
 
 @kernels.prepare(specs.CONCAT)
 def concat(xs: list[TensorType], *, axis: int, backend: OpenedDevice, out: TensorType) -> Call:
-    """Copy each input into its place."""
+    """Copy each input to its offset."""
     if len(xs) == 1:
         return lambda xs: xs[0]
     strides = row_major(out.shape)
@@ -98,7 +98,7 @@ def concat(xs: list[TensorType], *, axis: int, backend: OpenedDevice, out: Tenso
 
 @kernels.prepare(specs.PACK)
 def pack(xs: list[TensorType], *, axis: int, backend: OpenedDevice, out: TensorType) -> Call:
-    """Copy each input into its place on the new axis."""
+    """Copy each input to its index on the new axis."""
     strides, shape = row_major(out.shape), out.shape
     if len(xs) == 1:
         return lambda xs: xs[0].view(shape)

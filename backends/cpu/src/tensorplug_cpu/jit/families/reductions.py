@@ -108,9 +108,9 @@ class _Cut(NamedTuple):
     Attributes:
         parts: how many sums there are for each result.
         terms: of a part; the last may have fewer.
-        grain: how many places of the first axis are taken at once.
+        grain: how many rows of the first axis are taken at once.
         blocks: into how many blocks the last axis is cut.
-        width: places of the last axis in a block; the last may have fewer.
+        width: columns of the last axis in a block; the last may have fewer.
 
     """
 
@@ -173,7 +173,7 @@ _INTEGERS: Final = ("count", "before", "length", "after", *_Cut._fields)
 class _Part(NamedTuple):
     """A part of a sum, or of neighbouring ones: offsets of source and result, terms, columns.
 
-    ``row``: the place on the first axis, which ends at ``stop`` for this thread.
+    ``row``: the index on the first axis, which ends at ``stop`` for this thread.
     """
 
     source: Value
@@ -292,21 +292,21 @@ def _column_function(kind: str, source: str, result: str) -> Callable[..., None]
                 here = f.add(begin, f.multiply(row, f["after"]))
                 _add_rows(f, how, (totals, errors), (here, rows, width))
                 at.set(f.add(row, rows))
-        place = f.add(part.target, left)
+        offset = f.add(part.target, left)
         with f.loop(0, width, how.count) as column:
             total = f.load(totals, column, how.count, how.element)
             error = f.load(errors, column, how.count, how.element)
             mask = f.mask(column, width, how.count)
             whole = how.rounded(how.corrected(total, error))
-            f.store_where(mask, whole, f["out"], f.add(place, column))
+            f.store_where(mask, whole, f["out"], f.add(offset, column))
     return f.compiled()
 
 
 def _add_rows(
-    f: Function, how: Fold, sums: tuple[Value, Value], place: tuple[Value, int, Value]
+    f: Function, how: Fold, sums: tuple[Value, Value], block: tuple[Value, int, Value]
 ) -> None:
     """Add some neighbouring rows, as a tree, to the accumulators of their columns."""
-    begin, rows, width = place
+    begin, rows, width = block
     totals, errors = sums
 
     def at(column: Value, mask: Value = None) -> None:
