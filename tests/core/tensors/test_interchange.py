@@ -24,17 +24,11 @@ from tensorplug.errors import (
     InterchangeError,
 )
 
+pytestmark = pytest.mark.usefixtures("sharing_engine")
+
 VERSIONS = [None, (0, 8), (1, 0), (1, 1), (2, 0)]
 LEGACY = [None, (0, 8)]
 FIXED = sorted(dtype.name for dtype in dt.FIXED - dt.WIDENED)  # NumPy's own
-
-
-@pytest.fixture(autouse=True)
-def engine():
-    """Yield an engine whose active backend shares its memory; "memory" does not."""
-    made = sharing.make()
-    with engines.using(made):
-        yield made
 
 
 def arrays():
@@ -162,12 +156,12 @@ def test_read_only_memory_is_copied_for_consumers_that_could_write(version):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_backend_that_cannot_share_exports_a_copy(version, engine):
+def test_a_backend_that_cannot_share_exports_a_copy(version, sharing_engine):
     x = tensor_over(np.ones(3), "memory")
     taken = np.from_dlpack(Handed(x.__dlpack__(max_version=version)))
     assert not np.shares_memory(taken, x._buffer)
     same(taken, np.ones(3))
-    uploads = engine.devices.source.backends["memory"]
+    uploads = sharing_engine.devices.source.backends["memory"]
     uploads.lost = True  # nothing is read back when the answer is clear
     with pytest.raises(CopyNeededError, match="'memory' does not use host memory") as got:
         x.__dlpack__(max_version=version, copy=False)
@@ -200,18 +194,18 @@ def test_the_host_has_no_streams(stream):
         tp.ones((2,)).__dlpack__(stream=stream)
 
 
-def test_text_has_no_dlpack(engine):
-    engine.devices.source.dtypes["memory"] = dt.ANY
+def test_text_has_no_dlpack(sharing_engine):
+    sharing_engine.devices.source.dtypes["memory"] = dt.ANY
     with tp.use_backend("memory"):
         x = tp.asarray(["a", "b"])
     with pytest.raises(InterchangeError, match=r"DLPack does not support string"):
         x.__dlpack__()
 
 
-def test_disposed_tensors_are_not_exported(engine):
+def test_disposed_tensors_are_not_exported(sharing_engine):
     x, y = tp.ones((2,)), tp.ones((2,))
     x.dispose()
-    engine.devices.close("sharing")
+    sharing_engine.devices.close("sharing")
     for tensor, error in ((x, DisposedError), (y, BackendClosedError)):
         for export in (tensor.__dlpack__, tensor.__dlpack_device__):
             with pytest.raises(error):

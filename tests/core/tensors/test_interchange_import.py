@@ -8,7 +8,6 @@ import weakref
 
 import numpy as np
 import pytest
-from tests.core.support import engines, sharing
 from tests.core.tensors.test_interchange import Handed, Kind, Producer, same
 
 import tensorplug as tp
@@ -20,13 +19,7 @@ from tensorplug.errors import (
     InterchangeError,
 )
 
-
-@pytest.fixture(autouse=True)
-def engine():
-    """Yield an engine whose active backend shares its memory; "memory" does not."""
-    made = sharing.make()
-    with engines.using(made):
-        yield made
+pytestmark = pytest.mark.usefixtures("sharing_engine")
 
 
 def test_writes_of_the_producer_are_seen_unless_copied():
@@ -162,16 +155,16 @@ def test_dtypes_that_tensors_do_not_have(code, bits, lanes, dtype, error, messag
         tp.from_dlpack(Typed(foreign_capsule(code, bits, lanes), dtype))
 
 
-def test_dtypes_that_the_device_does_not_have(engine):
-    engine.devices.source.dtypes["memory"] = frozenset({tp.float32})
+def test_dtypes_that_the_device_does_not_have(sharing_engine):
+    sharing_engine.devices.source.dtypes["memory"] = frozenset({tp.float32})
     message = "from_dlpack: x: float64[2] is not possible on backend 'memory'"
     for array in (np.ones(2), np.ones(2)[::-1]):
         with pytest.raises(DTypeError, match=re.escape(message)):
             tp.from_dlpack(array, device="memory")
 
 
-def test_no_room(engine):
-    engine.open("memory").backend.room = 8
+def test_no_room(sharing_engine):
+    sharing_engine.open("memory").backend.room = 8
     with pytest.raises(BackendMemoryError) as got:
         tp.from_dlpack(np.ones(2), device="memory")
     assert got.value.__notes__ == ["while copying from_dlpack: x to backend 'memory'"]

@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.core.support import engines, sharing
 
 import tensorplug as tp
 from tensorplug.errors import CopyNeededError, DisposedError
 
+pytestmark = pytest.mark.usefixtures("sharing_engine")
+
 A = np.arange(6, dtype=np.float32).reshape(2, 3)
-
-
-@pytest.fixture(autouse=True)
-def engine():
-    made = sharing.make()
-    with engines.using(made):
-        yield made
 
 
 @pytest.mark.parametrize("device", ["sharing", "memory"])

@@ -6,25 +6,14 @@ import numpy as np
 import pytest
 import safetensors
 import safetensors.numpy
-from tests.core.support import sharing
 
 import tensorplug as tp
 from tensorplug.contract import dtypes as dt
 from tensorplug.errors import ArgumentError
 
+pytestmark = pytest.mark.usefixtures("sharing_engine")
+
 SAVED = sorted(dtype.name for dtype in dt.FIXED - {dt.complex128})
-
-
-@pytest.fixture(autouse=True)
-def engine():
-    made = sharing.make()
-    with sharing.engines.using(made):
-        yield made
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "model.safetensors"
 
 
 def numbers(dtype, shape):

@@ -10,21 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import safetensors.numpy
-from tests.core.support import sharing
 
 import tensorplug as tp
 from tensorplug.errors import DTypeError, FileFormatError
 
-
-@pytest.fixture(autouse=True)
-def engine():
-    with sharing.engines.using(sharing.make()):
-        yield
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "model.safetensors"
+pytestmark = pytest.mark.usefixtures("sharing_engine")
 
 
 def file_of(entries, data=b""):

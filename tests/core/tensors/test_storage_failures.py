@@ -11,7 +11,6 @@ import sys
 
 import numpy as np
 import pytest
-from tests.core.support import sharing
 
 import tensorplug as tp
 from tensorplug.errors import (
@@ -22,17 +21,7 @@ from tensorplug.errors import (
     ShapeError,
 )
 
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "model.safetensors"
-
-
-@pytest.fixture(autouse=True)
-def engine():
-    made = sharing.make()
-    with sharing.engines.using(made):
-        yield made
+pytestmark = pytest.mark.usefixtures("sharing_engine")
 
 
 ONE = np.ones(1, np.float32)
@@ -202,16 +191,16 @@ def test_dtypes_that_tensors_do_not_have(path, code):
     assert tp.load(path, names=["x"])["x"].tolist() == [0]
 
 
-def test_dtypes_that_the_device_does_not_have(path, engine):
+def test_dtypes_that_the_device_does_not_have(path, sharing_engine):
     tp.save({"x": np.ones(2)}, path)
-    engine.devices.source.dtypes["memory"] = frozenset({tp.float32})
+    sharing_engine.devices.source.dtypes["memory"] = frozenset({tp.float32})
     with pytest.raises(DTypeError, match=r"load: 'x': float64\[2\] is not possible on backend"):
         tp.load(path, device="memory")
 
 
-def test_no_room_on_the_device(path, engine):
+def test_no_room_on_the_device(path, sharing_engine):
     tp.save({"x": np.ones(2)}, path)
-    engine.open("memory").backend.room = 8
+    sharing_engine.open("memory").backend.room = 8
     with pytest.raises(BackendMemoryError) as got:
         tp.load(path, device="memory")
     assert got.value.__notes__ == ["while copying load: 'x' to backend 'memory'"]

@@ -10,17 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.core.support import sharing
 
 import tensorplug as tp
 from tensorplug.errors import ArgumentError, BackendMemoryError
 from tensorplug.tensors import scratch_files
 
-
-@pytest.fixture(autouse=True)
-def engine():
-    with sharing.engines.using(sharing.make()):
-        yield
+pytestmark = pytest.mark.usefixtures("sharing_engine")
 
 
 USES = {"save": lambda path: tp.save({"x": [1.0, 2.0]}, path), "load": tp.load}

@@ -31,11 +31,6 @@ class Layer:
     name: str = field(default="", metadata={"static": True})
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "tree.safetensors"
-
-
 def _tree():
     w = tp.asarray([[1.0, 2.0]])
     return {
