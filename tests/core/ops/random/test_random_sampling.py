@@ -67,23 +67,6 @@ def test_truncated_normal_inverts_the_distribution_function(dtype: str) -> None:
     np.testing.assert_allclose(back, u, rtol=0, atol={"float32": 3e-7, "float64": 1e-15}[dtype])
 
 
-def test_truncated_normal_between_tensors() -> None:
-    lower, upper = tp.asarray([-1.0, 0.0, 0.5]), tp.asarray([0.0, 1.0, 0.75])
-    found = random.truncated_normal(key(), (100, 3), lower=lower, upper=upper).numpy()
-    assert (found >= lower.numpy()).all()
-    assert (found <= upper.numpy()).all()
-
-
-def test_float16_is_made_in_float32() -> None:
-    third = tp.asarray(np.float16([1 / 3]))
-    for draw in (
-        lambda dtype: random.truncated_normal(key(), (500,), dtype, lower=-third, loc=third),
-        lambda dtype: random.gamma(key(), (500,), dtype, concentration=third, scale=third),
-    ):
-        wide = draw("float32").numpy()
-        expect(draw("float16"), "float16", (500,), wide.astype(np.float16))
-
-
 def test_gradients_of_truncated_normal() -> None:
     given = [np.array([-1.0, 0.2]), np.array([1.5, 0.9]), np.array(3.0), np.array([[0.5], [2.0]])]
     check_grads(
