@@ -183,10 +183,7 @@ def gradient_entry(
 
     """
     role = f"gradient of {spec.name!r} with respect to {wrt!r}"
-    if wrt not in spec.input_names:
-        raise RegistrationError(
-            f"{role}: {wrt!r} is not an input; inputs are {', '.join(spec.input_names)}"
-        )
+    _check_inputs(spec, (wrt,), role)
     if rule is None:
         return GradientEntry(spec, wrt, None, (), override, reason=reason)
     asks = signatures.check_names(rule, role, _askable(spec))
@@ -210,12 +207,7 @@ def joint_entries(
 
     """
     role = f"joint gradient of {spec.name!r}"
-    unknown = [name for name in names if name not in spec.input_names]
-    if unknown or not names:
-        raise RegistrationError(
-            f"{role}: {', '.join(map(repr, unknown)) or 'nothing'} is not an input; inputs are "
-            f"{', '.join(spec.input_names)}"
-        )
+    _check_inputs(spec, names, role)
     asks = signatures.check_names(rule, role, (WANTED, *_askable(spec)))
     if WANTED not in asks:
         raise RegistrationError(
@@ -229,6 +221,15 @@ def joint_entries(
         GradientEntry(spec, name, joint.alone(name), others, override, served, joint=joint)
         for name in names
     ]
+
+
+def _check_inputs(spec: KernelSpec, names: Sequence[str], role: str) -> None:
+    wrong = [name for name in names if name not in spec.input_names]
+    if wrong or not names:
+        raise RegistrationError(
+            f"{role}: {', '.join(map(repr, wrong)) or 'nothing'} is not an input; inputs are "
+            f"{', '.join(spec.input_names)}"
+        )
 
 
 def _askable(spec: KernelSpec) -> tuple[str, ...]:
@@ -268,12 +269,7 @@ def tangent_entries(
     """
     role = f"tangent of {spec.name!r} along {', '.join(map(repr, names))}"
     fixed = dict(attributes or {})
-    wrong = [name for name in names if name not in spec.input_names]
-    if wrong or not names:
-        raise RegistrationError(
-            f"{role}: {', '.join(map(repr, wrong)) or 'nothing'} is not an input; inputs are "
-            f"{', '.join(spec.input_names)}"
-        )
+    _check_inputs(spec, names, role)
     unknown = sorted(set(fixed) - set(spec.attributes))
     if unknown:
         raise RegistrationError(

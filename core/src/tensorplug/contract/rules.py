@@ -185,12 +185,7 @@ class RuleTable(Table[Rule]):
                 return permute_dims(x, (0, *(axis + 1 for axis in perm)))
 
         """
-
-        def decorate(rule: F) -> F:
-            self._enter([batching_entry(spec, "rule", rule, override=override)])
-            return rule
-
-        return decorate
+        return self._entering(lambda rule: batching_entry(spec, "rule", rule, override=override))
 
     def broadcast(self, *specs: KernelSpec, override: bool = False) -> None:
         """State that further axes in front of the inputs broadcast, and give such outputs."""
@@ -227,12 +222,9 @@ class GradientTable(RuleTable):
         override: bool = False,
     ) -> Callable[[F], F]:
         """Do as ``RuleTable.vjp`` with one name."""
-
-        def decorate(rule: F) -> F:
-            self._enter([gradient_entry(spec, name, rule, dtypes=dtypes, override=override)])
-            return rule
-
-        return decorate
+        return self._entering(
+            lambda rule: gradient_entry(spec, name, rule, dtypes=dtypes, override=override)
+        )
 
     def of(
         self,

@@ -42,6 +42,15 @@ class Table(Generic[E]):
             first, second = _location(old), _location(entry)
             raise RegistrationError(f"{entry.title} is in this table twice: {first} and {second}")
 
+    def _entering(self, make: Callable[[Any], E]) -> Callable[[F], F]:
+        """Return a decorator that adds the entry which ``make`` returns for a function."""
+
+        def decorate(function: F) -> F:
+            self._add(make(function))
+            return function
+
+        return decorate
+
     def __iter__(self) -> Iterator[E]:
         return iter(self._entries.values())
 
@@ -82,20 +91,11 @@ class KernelTable(Table[KernelEntry]):
         kernel is registered), before the kernel can run there; ``teardown(backend)`` once when
         the device is closed or the kernel removed. They use the backend, and run no op.
         """
-
-        def decorate(function: F) -> F:
-            entry = kernel_entry(
-                spec,
-                function,
-                dtypes=dtypes,
-                override=override,
-                setup=setup,
-                teardown=teardown,
+        return self._entering(
+            lambda function: kernel_entry(
+                spec, function, dtypes=dtypes, override=override, setup=setup, teardown=teardown
             )
-            self._add(entry)
-            return function
-
-        return decorate
+        )
 
     def prepare(
         self,
@@ -150,12 +150,9 @@ class DecompositionTable(Table[DecompositionEntry]):
         which run on the active backend, and reads no tensor's data. One that is an expression
         may be a lambda: ``decompositions.of(SQUARE)(lambda x: x * x)``.
         """
-
-        def decorate(function: F) -> F:
-            self._add(decomposition_entry(spec, function, dtypes=dtypes, override=override))
-            return function
-
-        return decorate
+        return self._entering(
+            lambda function: decomposition_entry(spec, function, dtypes=dtypes, override=override)
+        )
 
     def on_host(
         self,
@@ -172,11 +169,8 @@ class DecompositionTable(Table[DecompositionEntry]):
         copies the inputs to the host and the results back; strings stay there where the
         device has none.
         """
-
-        def decorate(function: F) -> F:
-            self._add(
-                decomposition_entry(spec, function, dtypes=dtypes, override=override, on_host=True)
+        return self._entering(
+            lambda function: decomposition_entry(
+                spec, function, dtypes=dtypes, override=override, on_host=True
             )
-            return function
-
-        return decorate
+        )
