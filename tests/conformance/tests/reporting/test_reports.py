@@ -183,7 +183,7 @@ def test_a_run_with_expectations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     """An expected failure is not a pass; the exit code says that nothing new is wrong."""
     known = tmp_path / "known.toml"
     known.write_text('[[expect]]\nkernel = "Neg"\nreason = "why"\n', "utf-8")
-    run = ["run", "--backend", "cpu", "--level", "2", "--kernels", "Neg", "--dtypes", "float32"]
+    run = ["run", "--backend", "cpu", "--level", "2", "--kernels", "Neg", "--dtypes", "int8"]
     assert main([*run, "--expect", str(known), "--report", str(tmp_path)]) == 1
     reasons = json.loads((tmp_path / "report.json").read_text("utf-8"))["blocked_by"]
     assert reasons == ["expected to fail, but does not: Neg"]
