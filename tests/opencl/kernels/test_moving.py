@@ -11,7 +11,7 @@ from tensorplug.contract.spec import TensorType
 from tensorplug.dispatch.context import use_context
 from tensorplug.errors import KernelRefusedError
 from tensorplug.ops import arrangement, creation, diagonals, joining, movement
-from tensorplug.ops.indexing import setting, slicing
+from tensorplug.ops.indexing import slicing
 from tensorplug_opencl.codegen.layouts import row_major
 from tensorplug_opencl.movement import moving
 
@@ -172,38 +172,3 @@ def test_kernels_take_views(core_context):
         }
     for name, (tensor, expected) in actual.items():
         np.testing.assert_array_equal(tensor.numpy(), expected, name)
-
-
-@pytest.mark.parametrize(
-    "key",
-    [
-        (slice(1, 5, 2), slice(None, None, -1)),
-        (2,),
-        (..., 3),
-        (slice(None), None, slice(1, 3)),
-        (slice(4, 2),),
-    ],
-)
-def test_assignment_to_a_slice(call, key):
-    x, expected = numbers((6, 5)), numbers((6, 5))
-    value = -numbers(x[key].shape[-1:], seed=2)
-    expected[key] = value
-    with_masks = {"begin": [], "end": [], "strides": []}
-    masks = dict.fromkeys(("ellipsis_mask", "new_axis_mask", "shrink_axis_mask"), 0)
-    open_ends = {"begin_mask": 0, "end_mask": 0}
-    for at, part in enumerate(key):
-        begin, end, step = 0, 0, 1
-        if part is Ellipsis:
-            masks["ellipsis_mask"] |= 1 << at
-        elif part is None:
-            masks["new_axis_mask"] |= 1 << at
-        elif isinstance(part, int):
-            begin, masks["shrink_axis_mask"] = part, masks["shrink_axis_mask"] | 1 << at
-        else:
-            begin, end, step = part.start or 0, part.stop or 0, part.step or 1
-            open_ends["begin_mask"] |= (part.start is None) << at
-            open_ends["end_mask"] |= (part.stop is None) << at
-        for name, number in zip(with_masks, (begin, end, step), strict=True):
-            with_masks[name].append(number)
-    actual = call(setting.STRIDED_SLICE_UPDATE, x, value, **with_masks, **masks, **open_ends)
-    np.testing.assert_array_equal(actual, expected)

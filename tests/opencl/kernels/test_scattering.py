@@ -10,8 +10,8 @@ from tensorplug.contract.spec import TensorType
 from tensorplug.dispatch.context import use_context
 from tensorplug.errors import SettingsError
 from tensorplug.ops import creation
-from tensorplug.ops.indexing import indexing, writing
 from tensorplug.ops.indexing import scattering as combining
+from tensorplug.ops.indexing import writing
 from tensorplug_opencl.kernels import indexing as gathering
 from tensorplug_opencl.kernels import replacing, scattering
 
@@ -87,51 +87,6 @@ def test_updates_out_of_range_are_dropped(call, way):
     updates = np.arange(1, count + 1, dtype=np.float32)
     actual = call(writing.SCATTER_ND, indices, updates, shape=(4,))
     assert actual.tolist() == [6.0 if way else 0.0, 3.0, 0.0, 0.0]
-
-
-@pytest.mark.parametrize("inner", [(), (3,), (5000,)])
-def test_the_last_update_stands(call, inner):
-    rng = np.random.default_rng(6)
-    x = rng.integers(0, 9, (6, 5, *inner))
-    indices = rng.integers(0, 3, (900, 2)) if inner != (5000,) else rng.integers(-2, 2, (9, 2))
-    updates = rng.integers(100, 999, (len(indices), *inner))
-    expected = x.copy()
-    for index, update in zip(indices, updates, strict=True):
-        expected[tuple(index)] = update
-    np.testing.assert_array_equal(
-        call(writing.TENSOR_SCATTER_UPDATE, x, indices, updates), expected
-    )
-
-
-def test_updates_out_of_range_change_nothing(call):
-    x = np.arange(4.0, dtype=np.float32)
-    indices = np.array([[4], [-5], [-1], [2**40]])
-    actual = call(writing.TENSOR_SCATTER_UPDATE, x, indices, np.full(4, 9, np.float32))
-    assert actual.tolist() == [0, 1, 2, 9]
-
-
-def test_indices_of_depth_0_name_the_whole(call):
-    x, updates = np.zeros(3, np.int32), np.array([[1, 2, 3], [4, 5, 6]], np.int32)
-    actual = call(writing.TENSOR_SCATTER_UPDATE, x, np.zeros((2, 0), int), updates)
-    assert actual.tolist() == [4, 5, 6]
-    actual = call(indexing.GATHER_ND, updates, np.zeros((2, 0), int))
-    assert actual.tolist() == [updates.tolist()] * 2
-
-
-@pytest.mark.parametrize("default", [None, 7])
-@pytest.mark.parametrize("values", [5, [5, 6, 8]])
-def test_sparse_to_dense(context, default, values):
-    indices = [[0, 1], [1, 2], [0, 1]]
-    expected = np.full((2, 3), default or 0, np.float32)
-    for at, (row, column) in enumerate(indices):
-        expected[row, column] = values if isinstance(values, int) else values[at]
-    with use_context(context):
-        operands = [creation.asarray(indices), creation.asarray(np.array(values, np.float32))]
-        operands.append(None if default is None else creation.asarray(np.float32(default)))
-        actual = context.engine.run(
-            context, writing.SPARSE_TO_DENSE, operands, {"output_shape": (2, 3)}
-        )
-    np.testing.assert_array_equal(actual.numpy(), expected)
 
 
 @pytest.mark.parametrize("cpu", [True, False], ids=["CPU", "GPU"])
