@@ -9,6 +9,7 @@ import pytest
 
 import tensorplug as tp
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
+from tensorplug.testing import check_grads
 
 RNG = np.random.default_rng(13)
 BATCH, TIME, FEATURES, UNITS = 3, 5, 4, 2
@@ -135,6 +136,24 @@ def test_defaults(name):
     seen = np.ones((BATCH, TIME), bool)
     right, ends = expected(name, x, [*weights[:2], *zeros], begin, seen, "forward")
     assert_close(flat(name, LAYERS[name][0](x, *weights[:2])), [right, *ends], "float64")
+
+
+def whole(name, options, x, *rest):
+    """Return one number that depends on all results."""
+    count = len(rest) - LAYERS[name][2]
+    state = as_state(name, list(rest[count:]))
+    found = LAYERS[name][0](x, *rest[:count], initial_state=state, **options)
+    return sum(tp.sum(part**2 * (at + 1)) for at, part in enumerate(flat(name, found)))
+
+
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+@pytest.mark.parametrize("mask", ["all", "mask"])
+@pytest.mark.parametrize("name", LAYERS)
+def test_derivatives(name, mask, direction):
+    x, weights, states = given(name, "float64", direction)
+    f = partial(whole, name, {**MASKS[mask], "direction": direction})
+    order = 2 if direction == "forward" else 1
+    check_grads(f, [x, *weights, *states], order=order, directions=1, rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", LAYERS)
