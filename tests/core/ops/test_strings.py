@@ -1,4 +1,4 @@
-"""Strings: ops that move or compare them, on devices without any; refusals."""
+"""Strings: their own functions, ops that move or compare them, on devices without any; refusals."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ import tensorplug as tp
 from tensorplug.errors import ArgumentError, DTypeError, FallbackWarning, ShapeError
 from tensorplug.testing import isolated_engine
 
+WORDS = ["a", "b", "c", "d", "e", "f"]
+
 
 @pytest.fixture(params=["cpu", "minimal"])
 def backend(request):
@@ -24,6 +26,62 @@ def backend(request):
 def expect(actual, expected, dtype="string"):
     assert (actual.dtype.name, actual.shape) == (dtype, np.shape(expected))
     assert actual.tolist() == np.asarray(expected).tolist()
+
+
+GRAMS = {  # splits, widths, paddings and how wide, short rows; n-grams, splits
+    "padded": (
+        [0, 4, 6],
+        [3],
+        ("LP", "RP", -1, False),
+        "LP|LP|a LP|a|b a|b|c b|c|d c|d|RP d|RP|RP LP|LP|e LP|e|f e|f|RP f|RP|RP",
+        [0, 6, 10],
+    ),
+    "short": ([0, 4, 4, 6], [3], ("", "", 0, True), "a|b|c b|c|d e|f", [0, 2, 2, 3]),
+}
+
+
+@pytest.mark.parametrize("what", GRAMS)
+def test_n_grams(what, backend):
+    """TensorFlow.js's own cases."""
+    splits, widths, options, grams, ends = GRAMS[what]
+    found = tp.strings.string_n_grams(WORDS, splits, "|", widths, *options)
+    assert found._fields == ("n_grams", "n_grams_splits")
+    expect(found.n_grams, grams.split())
+    if ends is not None:
+        expect(found.n_grams_splits, ends, "int32")
+
+
+SPLIT = {  # texts, delimiter, whether empty parts are left out; values, rows, shape
+    "words": (
+        ["hello world", "a  b"],
+        " ",
+        True,
+        ["hello", "world", "a", "b"],
+        [0, 0, 1, 1],
+        [2, 2],
+    ),
+    "empty parts": (["a||b|", ""], "|", False, ["a", "", "b", ""], [0] * 4, [2, 4]),
+}
+
+
+@pytest.mark.parametrize("what", SPLIT)
+def test_split(what, backend):
+    texts, delimiter, skip, values, rows, shape = SPLIT[what]
+    found = tp.strings.string_split(texts, delimiter, skip)
+    assert found._fields == ("indices", "values", "shape")
+    expect(found.values, values)
+    expect(found.indices[:, 0], rows, "int32")
+    expect(found.indices[:, 1], [rows[:at].count(row) for at, row in enumerate(rows)], "int32")
+    expect(found.shape, shape, "int32")
+    assert found.indices.device == backend
+
+
+def test_patterns(backend):
+    replace = tp.strings.static_regex_replace
+    expect(replace(["this", "is, a"], "[aeiou]", "-"), ["th-s", "-s, -"])
+    expect(replace(["aaa"], "a", "b", replace_global=False), ["baa"])
+    expect(replace(["é1"], r"\w", "x"), ["éx"])  # as in RE2 and JavaScript
+    assert replace("ab", "(a)|z", r"[\1]").item() == "[a]b"
 
 
 BAD = {  # error: call, what the message says
