@@ -1,4 +1,4 @@
-"""Strings: their own functions, ops that move or compare them, on devices without any; refusals."""
+"""Strings: their own functions, ops that move or compare them, devices without any, refusals."""
 
 from __future__ import annotations
 
