@@ -42,7 +42,7 @@ def excess() -> list[str]:
                 f"{path}: {count} lines, at most {MOST_LINES} are allowed: split it by subject"
             )
     for folder, count in beside.items():
-        if count > limits["fuller"].get(str(folder), MOST_MODULES):
+        if count > MOST_MODULES:
             result.append(
                 f"{folder}: {count} modules, at most {MOST_MODULES} are allowed side by side"
             )

@@ -248,7 +248,6 @@ class Devices:
                 for owner, table in opened.kernels:
                     pairs = [(backend_name, entry) for entry in table]
                     self.registry.add(owner, kernels=pairs, into=handles)
-            # After its kernels, which have to be set up for it.
             device = Device(name, backend_name, opened.backend, opened.owner, self.host)
             kernel_setup.update(device, self.registry.state)
             self._registered.setdefault(backend_name, handles)
@@ -321,7 +320,6 @@ class Devices:
     def fallback_devices(self, home: Device) -> Iterator[Device]:
         """Yield devices of other backends, open ones first; open the others."""
         tried = {home.backend_name}
-        # To open a backend may take seconds, and may start threads and processes.
         for device in self.listed():
             if device.backend_name not in tried:
                 tried.add(device.backend_name)

@@ -176,9 +176,8 @@ class _Explainer:
             explanation, plan = self._resolve(spec, types, attributes)
             if plan is None:
                 return explanation
-            explanation = replace(
-                explanation, steps=(*explanation.steps, *_find_groups(self._engine, plan))
-            )
+            groups = _find_groups(self._engine, plan)
+            explanation = replace(explanation, steps=(*explanation.steps, *groups))
             if plan.how not in BY_OPS:
                 return explanation
             context = self._trace.context()
