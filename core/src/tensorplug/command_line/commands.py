@@ -58,14 +58,16 @@ def perform(options: argparse.Namespace, printer: Printer) -> int:
 
 
 def _version(options: argparse.Namespace, printer: Printer) -> int:
-    found = listings.versions()
+    versions = listings.versions()
     if printer.json:
-        printer.data(found)
+        printer.data(versions)
         return DONE
-    printer.text(f"tensorplug {found['tensorplug']}")
+    printer.text(f"tensorplug {versions['tensorplug']}")
     if options.verbose:
-        printer.text(f"Python {found['python']}, NumPy {found['numpy']}, {found['platform']}")
-        for line in found["plugins"]:
+        printer.text(
+            f"Python {versions['python']}, NumPy {versions['numpy']}, {versions['platform']}"
+        )
+        for line in versions["plugins"]:
             text = "{kind} {name}: {distribution} {version}, {state}".format_map(line)
             printer.text(f"{text}: {line['detail']}" if line["detail"] else text)
     return DONE
@@ -123,12 +125,12 @@ def _signature(line: Mapping[str, Any]) -> str:
 
 
 def _explain(options: argparse.Namespace, printer: Printer) -> int:
-    found = listings.explained(options.kernel, options.backend, options.inputs, options.set)
+    explanation = listings.explained(options.kernel, options.backend, options.inputs, options.set)
     if printer.json:
-        printer.data(listings.explanation(found))
+        printer.data(listings.explanation(explanation))
     else:
-        printer.text(str(found))
-    return DONE if found.how else NO
+        printer.text(str(explanation))
+    return DONE if explanation.how else NO
 
 
 def _doctor(options: argparse.Namespace, printer: Printer) -> int:

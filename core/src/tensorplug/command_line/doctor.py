@@ -38,11 +38,11 @@ def examine(name: str | None, seconds: float) -> list[Line]:
     extension has 20 at most. One that hangs or ends the process has a line of its own, and the
     backends are tried without it.
     """
-    found = installed()
-    known = [line for line in found if line["kind"] == "backend"]
+    backends = installed()
+    known = [line for line in backends if line["kind"] == "backend"]
     asked = [info for info in known if name in (None, info["name"])]
     lines: list[Line] = []
-    extensions = [line for line in found if line["kind"] == "extension"]
+    extensions = [line for line in backends if line["kind"] == "extension"]
     skipped: list[Line] = []
     tried = False  # each extension alone
     for info in asked:
@@ -119,8 +119,8 @@ class _Ended:
     @property
     def running(self) -> Line:
         """The last event about a plugin whose code runs, or has run."""
-        told = [event for event in self.events if "running" in event]
-        return told[-1] if told else {}
+        started = [event for event in self.events if "running" in event]
+        return started[-1] if started else {}
 
     @property
     def loaded_extensions(self) -> bool:

@@ -115,11 +115,11 @@ def kernels(
         ArgumentError: a pattern matches no kernel.
 
     """
-    wanted = None if dtype is None else dt.of(dtype, "kernels")
+    chosen = None if dtype is None else dt.of(dtype, "kernels")
     name = backend or control.get_backend()
     lines = []
     for spec in _matching(current_engine().registry.state.specs.values(), patterns):
-        found = kernel_calls.explain(spec.name, backend=name, dtype=wanted)
+        found = kernel_calls.explain(spec.name, backend=name, dtype=chosen)
         if how and (found.how or "not-possible") not in how:
             continue
         lines.append(
@@ -181,18 +181,18 @@ def _check_complete(spec: KernelSpec, options: Collection[str]) -> None:
         raise ArgumentError(f"{spec.name}: attributes are missing: {', '.join(missing)}")
 
 
-def explanation(found: Explanation) -> Line:
+def explanation(explained: Explanation) -> Line:
     """Return an explanation as data."""
     return {
-        "kernel": found.kernel,
-        "call": found.call,
-        "backend": found.backend,
-        "how": found.how,
-        "owner": found.owner,
-        "steps": [{"what": what, "outcome": outcome} for what, outcome in found.steps],
-        "reason": found.reason,
-        "vmap": found.vmap,
-        "inner": [explanation(call) for call in found.inner],
+        "kernel": explained.kernel,
+        "call": explained.call,
+        "backend": explained.backend,
+        "how": explained.how,
+        "owner": explained.owner,
+        "steps": [{"what": what, "outcome": outcome} for what, outcome in explained.steps],
+        "reason": explained.reason,
+        "vmap": explained.vmap,
+        "inner": [explanation(call) for call in explained.inner],
     }
 
 

@@ -90,15 +90,15 @@ def rendered(kind: Kind, names: Names, author: str, license: str = LICENSE) -> d
         LICENSE: license,
         **_renaming(_TEMPLATE, names, kind),
     }
-    found = {
+    documents = {
         _replaced(path, renamed): _replaced(text, renamed)
         for path, text in _texts(template)
         if not path.startswith("src/")
     }
     renamed = _renaming(example_names, names, kind)
     for path, text in _texts(sources, "src/"):
-        found[_replaced(path, renamed)] = _replaced(text, renamed)
-    return dict(sorted(found.items()))
+        documents[_replaced(path, renamed)] = _replaced(text, renamed)
+    return dict(sorted(documents.items()))
 
 
 def _renaming(old: Names, new: Names, kind: Kind) -> dict[str, str]:

@@ -139,9 +139,9 @@ class Printer:
 
     def _width(self) -> int:
         """Return the width that the user set or the terminal has."""
-        told = os.environ.get("COLUMNS", "")
-        if told.isdecimal() and int(told) > 0:
-            return int(told)
+        columns = os.environ.get("COLUMNS", "")
+        if columns.isdecimal() and int(columns) > 0:
+            return int(columns)
         try:
             return os.get_terminal_size(self.stream.fileno()).columns or _WIDTH
         except OSError:

@@ -68,12 +68,12 @@ def make_parser(prog: str) -> Parser:
         help="answer in JSON, for programs",
     )
 
-    def add(name: str, told: str, *parents: Parser) -> Parser:
+    def add(name: str, help_text: str, *parents: Parser) -> Parser:
         return commands.add_parser(
             name,
             parents=parents,
-            help=told,
-            description=f"{told.capitalize()}.",
+            help=help_text,
+            description=f"{help_text.capitalize()}.",
             allow_abbrev=False,
         )
 

@@ -121,10 +121,10 @@ def dtype(default: Any = REQUIRED, *, stored: bool = False) -> Attribute:
     """
 
     def canonical(value: Any, _types: InputTypes) -> dt.DType:
-        found = dt.of(value)
-        if found in dt.STORAGE and not stored:
-            raise DTypeError(f"{found} is for storage; convert the result with astype")
-        return found
+        dtype = dt.of(value)
+        if dtype in dt.STORAGE and not stored:
+            raise DTypeError(f"{dtype} is for storage; convert the result with astype")
+        return dtype
 
     return Attribute(canonical, default, "DType")
 

@@ -114,8 +114,8 @@ def reduced(neutral: Callable[[DType], Scalar], axes: str = "axis") -> Padding:
     """Return the rule of a reduction: padding along its axes becomes neutral."""
 
     def reduction(call: PaddedCall) -> list[Mask]:
-        given = call.attributes[axes]
-        along = given if isinstance(given, tuple) else (given,)
+        reduced = call.attributes[axes]
+        along = reduced if isinstance(reduced, tuple) else (reduced,)
         value = neutral(call.types[0].dtype)
         return [Mask(0, axis, value) for axis in differ(call.inputs[0]) if axis in along]
 

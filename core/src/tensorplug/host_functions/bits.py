@@ -61,12 +61,12 @@ def unpack(packed: Array, dtype: DType, shape: tuple[int, ...]) -> Array:
 
 def _split(whole: Array, bits: int, width: int) -> Array:
     """Return a new last axis of the parts of bytes, the lowest first; ``width``: bits in use."""
-    places = np.arange(0, width, bits, dtype=np.uint8)
-    return np.asarray(whole[..., None] >> places) & np.uint8((1 << bits) - 1)
+    shifts = np.arange(0, width, bits, dtype=np.uint8)
+    return np.asarray(whole[..., None] >> shifts) & np.uint8((1 << bits) - 1)
 
 
 def _join(parts: Array, bits: int) -> Array:
     """Return bytes whose parts lie along the last axis."""
     used = parts & np.uint8((1 << bits) - 1)
-    places = np.arange(0, 8, bits, dtype=np.uint8)[: parts.shape[-1]]
-    return np.asarray(np.bitwise_or.reduce(used << places, axis=-1))
+    shifts = np.arange(0, 8, bits, dtype=np.uint8)[: parts.shape[-1]]
+    return np.asarray(np.bitwise_or.reduce(used << shifts, axis=-1))

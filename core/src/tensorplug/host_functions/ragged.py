@@ -58,15 +58,17 @@ def gather(
     checked = _check_nested(params_nested_splits, len(params_dense_values))
     kind = params_nested_splits[0].dtype
     rows = _pick(indices, len(checked[0]) - 1)
-    found = [
+    partitions = [
         np.arange(prod(indices.shape[: axis + 1]) + 1) * indices.shape[axis + 1]
         for axis in range(indices.ndim - 1)
     ]
     for splits in checked:
         lengths = np.diff(splits)[rows]
-        found.append(np.concatenate(([0], np.cumsum(lengths))))
+        partitions.append(np.concatenate(([0], np.cumsum(lengths))))
         rows = expanded(splits[:-1][rows], lengths)
-    kept = found if indices.ndim else found[1:]  # a single row has no outermost dimension
+    kept = (
+        partitions if indices.ndim else partitions[1:]
+    )  # a single row has no outermost dimension
     return [*(_narrow(splits, kind) for splits in kept), params_dense_values[rows]]
 
 
@@ -82,8 +84,8 @@ def _pick(indices: Array, rows: int) -> Array:
     wrong = (indices < 0) | (indices >= rows)
     if wrong.any():
         at = np.unravel_index(int(np.argmax(wrong)), indices.shape)
-        place = ", ".join(str(int(index)) for index in at)
-        raise OutOfRangeError(f"indices[{place}] must be in [0, {rows}), got {indices[at]}")
+        position = ", ".join(str(int(index)) for index in at)
+        raise OutOfRangeError(f"indices[{position}] must be in [0, {rows}), got {indices[at]}")
     return indices.reshape(-1).astype(np.intp)
 
 
@@ -160,24 +162,24 @@ def to_tensor(
     longest = [int(column.max(initial=-1)) + 1 for _, column in coordinates]
     sizes = _choose_sizes(shape, values, count, longest)
     depth = len(partitions) + 1
-    places = np.where(np.arange(count) < sizes[0], np.arange(count), -1)
+    rows = np.where(np.arange(count) < sizes[0], np.arange(count), -1)
     for (row, column), size, at in zip(coordinates, sizes[1:], range(1, depth), strict=False):
-        if len(row) and row[-1] >= len(places):
+        if len(row) and row[-1] >= len(rows):
             raise ArgumentError(
                 f"row_partition_tensors of ragged dimension {at} name row {row[-1]}, but the "
-                f"dimension before has {len(places)} rows"
+                f"dimension before has {len(rows)} rows"
             )
-        before = places[row]
-        places = np.where((before >= 0) & (column < size), before * size + column, -1)
-    if len(places) != len(values):
+        before = rows[row]
+        rows = np.where((before >= 0) & (column < size), before * size + column, -1)
+    if len(rows) != len(values):
         raise ArgumentError(
-            f"the row partitions describe {len(places)} values, but values are {len(values)}"
+            f"the row partitions describe {len(rows)} values, but values are {len(values)}"
         )
     inner = tuple(sizes[depth:])
     result = np.empty((prod(sizes[:depth]), *inner), values.dtype)
     result[...] = default_value
-    kept = places >= 0
-    result[places[kept]] = values[kept]
+    kept = rows >= 0
+    result[rows[kept]] = values[kept]
     return result.reshape(sizes)
 
 
@@ -235,10 +237,10 @@ def _find_coordinates(partition: tuple[str, Array], at: int) -> tuple[Array, Arr
         )
     down = tensor[1:] < tensor[:-1]
     if down.any():
-        place = int(np.argmax(down)) + 1
+        position = int(np.argmax(down)) + 1
         raise ArgumentError(
-            f"{what} must be ascending, but element {place} is {tensor[place]} after "
-            f"{tensor[place - 1]}"
+            f"{what} must be ascending, but element {position} is {tensor[position]} after "
+            f"{tensor[position - 1]}"
         )
     if tensor.size and tensor[0] < 0:
         raise ArgumentError(f"{what} must not be negative, got {tensor[0]}")

@@ -55,16 +55,16 @@ def fill_empty_rows(
     ordered = row[order]
     # each element's number in its row: its place minus that of the row's first element
     within = np.arange(count) - (np.cumsum(present) - present)[ordered]
-    places = np.empty(count, np.intp)
-    places[order] = starts[ordered] + within
+    positions = np.empty(count, np.intp)
+    positions[order] = starts[ordered] + within
     total = int(ends[-1]) if rows else 0
     _check_fit(total - 1, indices.dtype)
     coordinates = np.zeros((total, rank), indices.dtype)
     coordinates[starts[empty], 0] = np.flatnonzero(empty)
-    coordinates[places] = indices
+    coordinates[positions] = indices
     result = np.full(total, default_value, values.dtype)
-    result[places] = values
-    return coordinates, result, empty, places.astype(indices.dtype)
+    result[positions] = values
+    return coordinates, result, empty, positions.astype(indices.dtype)
 
 
 def reshape(input_indices: Array, input_shape: Array, new_shape: Array) -> tuple[Array, Array]:

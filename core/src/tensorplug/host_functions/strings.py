@@ -49,11 +49,11 @@ def split(
     parts, lengths = _split(input.tolist(), delimiter.item(), skip_empty=skip_empty)
     ends = np.cumsum(lengths)
     total = len(parts)
-    places = np.empty((total, 2), np.int32)
-    places[:, 0] = np.repeat(np.arange(len(lengths)), lengths)
-    places[:, 1] = np.arange(total) - np.repeat(ends - lengths, lengths)
+    coordinates = np.empty((total, 2), np.int32)
+    coordinates[:, 0] = np.repeat(np.arange(len(lengths)), lengths)
+    coordinates[:, 1] = np.arange(total) - np.repeat(ends - lengths, lengths)
     shape = np.array([len(lengths), lengths.max(initial=0)], np.int32)
-    return places, _array(parts), shape
+    return coordinates, _array(parts), shape
 
 
 def _split(texts: list[str], delimiter: str, *, skip_empty: bool) -> tuple[list[str], Array]:

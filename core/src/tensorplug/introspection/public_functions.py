@@ -51,8 +51,8 @@ def find(name: str) -> Callable[..., Any] | None:
     path = name.removeprefix(f"{_SHORT}.").removeprefix(f"{_PACKAGE}.")
     if path not in names() and path not in EXTENSIONS:
         return None
-    found: Callable[..., Any] = attrgetter(path)(sys.modules[_PACKAGE])
-    return found
+    function: Callable[..., Any] = attrgetter(path)(sys.modules[_PACKAGE])
+    return function
 
 
 def refuse_others(function: Callable[..., Any]) -> None:

@@ -53,10 +53,10 @@ def confusion_matrix(labels: ArrayLike, predictions: ArrayLike, num_classes: int
         raise ArgumentError(f"confusion_matrix: num_classes must be positive, got {count}")
     known = tp.logical_and(_mark_within(true, count), _mark_within(guessed, count))
     # One extra place takes the pairs that are not counted.
-    places = tp.where(known, true * count + guessed, count * count)
+    cells = tp.where(known, true * count + guessed, count * count)
     number = true.shape[0]
     counted = tp.scatter_nd(
-        tp.reshape(places, (number, 1)), tp.ones((number,), dtype=dt.int32), (count * count + 1,)
+        tp.reshape(cells, (number, 1)), tp.ones((number,), dtype=dt.int32), (count * count + 1,)
     )
     return tp.reshape(tp.slice(counted, (0,), (count * count,)), (count, count))
 
@@ -101,16 +101,16 @@ def in_top_k(predictions: ArrayLike, targets: ArrayLike, k: int = 1) -> Tensor:
 
     """
     scores = as_tensor(predictions, what="in_top_k: predictions")
-    wanted = as_tensor(targets, what="in_top_k: targets")
-    if scores.ndim < 2 or scores.shape[:-1] != wanted.shape:
+    classes = as_tensor(targets, what="in_top_k: targets")
+    if scores.ndim < 2 or scores.shape[:-1] != classes.shape:
         raise ShapeError(
             "in_top_k: predictions must be [..., classes] and targets [...], got "
-            f"{scores.type} and {wanted.type}"
+            f"{scores.type} and {classes.type}"
         )
-    if wanted.dtype not in dt.INTEGER:
-        raise DTypeError(f"in_top_k: targets are {wanted.type}, but must be integers")
+    if classes.dtype not in dt.INTEGER:
+        raise DTypeError(f"in_top_k: targets are {classes.type}, but must be integers")
     count = shapes.index(k, "in_top_k: k")
     if count < 1:
         raise ArgumentError(f"in_top_k: k must be at least 1, got {count}")
     _, indices = tp.topk(scores, count)
-    return tp.any(tp.equal(indices, tp.expand_dims(wanted, axis=-1)), axis=-1)
+    return tp.any(tp.equal(indices, tp.expand_dims(classes, axis=-1)), axis=-1)

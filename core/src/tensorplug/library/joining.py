@@ -114,6 +114,6 @@ def column_stack(xs: Sequence[TensorLike], /) -> Tensor:
 
 def _read_list(xs: object, caller: str) -> list[Tensor]:
     if not isinstance(xs, list | tuple) or not xs:
-        given = "an empty list" if isinstance(xs, list | tuple) else type(xs).__name__
-        raise ArgumentError(f"{caller}: xs must be a list of at least one tensor, got {given}")
+        described = "an empty list" if isinstance(xs, list | tuple) else type(xs).__name__
+        raise ArgumentError(f"{caller}: xs must be a list of at least one tensor, got {described}")
     return [as_tensor(x, what=f"{caller}: xs") for x in xs]

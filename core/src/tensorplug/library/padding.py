@@ -22,14 +22,14 @@ __all__ = ["pad"]
 Array = np.ndarray[Any, Any]
 
 
-def _reflect(places: Array, size: int) -> Array:
+def _reflect(positions: Array, size: int) -> Array:
     period = max(2 * (size - 1), 1)
-    within = places % period
+    within = positions % period
     return np.asarray(np.minimum(within, period - within) if size > 1 else within)
 
 
-def _mirror(places: Array, size: int) -> Array:
-    within = places % (2 * size)
+def _mirror(positions: Array, size: int) -> Array:
+    within = positions % (2 * size)
     return np.asarray(np.minimum(within, 2 * size - 1 - within))
 
 
@@ -111,8 +111,8 @@ def pad(
     for axis, (before, after) in enumerate(pairs):
         if before or after:
             size = tensor.shape[axis]
-            places = np.arange(-before, size + after)
-            result = tp.gather(result, _MODES[mode](places, size).astype(np.int32), axis=axis)
+            positions = np.arange(-before, size + after)
+            result = tp.gather(result, _MODES[mode](positions, size).astype(np.int32), axis=axis)
     return result
 
 
@@ -131,12 +131,12 @@ def _is_short(paddings: Any) -> bool:
 
 def _read_pairs(paddings: Any, x: Any) -> tuple[tuple[int, int], ...]:
     tensor = as_tensor(x, what="pad: x")
-    given = paddings
+    pairs = paddings
     if _is_short(paddings):
         ends = shapes.as_ints(paddings, "pad: paddings")
-        given = [ends * (2 // len(ends))] * tensor.ndim
+        pairs = [ends * (2 // len(ends))] * tensor.ndim
     try:
-        return shapes.pairs(given, tensor.ndim)
+        return shapes.pairs(pairs, tensor.ndim)
     except ArgumentError as error:
         raise type(error)(f"pad: paddings {error}") from None
 

@@ -104,8 +104,8 @@ def segment_prod(x: ArrayLike, segment_ids: ArrayLike, num_segments: int | None 
         Tensor([4, 1, 2], dtype=int32, device='cpu')
 
     """
-    found = _read(x, segment_ids, num_segments, "segment_prod")
-    return _fold(*found, "multiply", 1)
+    segments = _read(x, segment_ids, num_segments, "segment_prod")
+    return _fold(*segments, "multiply", 1)
 
 
 def segment_max(x: ArrayLike, segment_ids: ArrayLike, num_segments: int | None = None) -> Tensor:
@@ -206,10 +206,10 @@ def _fold(
     rest = values.shape[ids.ndim :]
     flat = tp.reshape(ids, (ids.size,))
     # Elements outside all segments go to one extra segment, which is cut off.
-    places = tp.where(in_range(flat, count), tp.astype(flat, dt.int32), count)
+    rows = tp.where(in_range(flat, count), tp.astype(flat, dt.int32), count)
     result = tp.tensor_scatter_reduce(
         tp.full((count + 1, *rest), empty, dtype=values.dtype),
-        tp.reshape(places, (ids.size, 1)),
+        tp.reshape(rows, (ids.size, 1)),
         tp.reshape(values, (ids.size, *rest)),
         reduction,
         include_self=False,

@@ -104,12 +104,12 @@ def _make_window(
     window_length: int, a: float, b: float, dtype: DTypeLike | None, caller: str
 ) -> Tensor:
     length = _read_positive(window_length, f"{caller}: window_length")
-    wanted = dt.default_float if dtype is None else dt.of(dtype, caller)
-    if wanted not in dt.FLOATING:
-        raise DTypeError(f"{caller}: dtype must be floating, got {wanted}")
+    result_dtype = dt.default_float if dtype is None else dt.of(dtype, caller)
+    if result_dtype not in dt.FLOATING:
+        raise DTypeError(f"{caller}: dtype must be floating, got {result_dtype}")
     first, second = arguments.real(a, f"{caller}: a"), arguments.real(b, f"{caller}: b")
     with host_values.room_for((length,), caller):
-        return as_tensor(_list_weights(length, first, second), wanted)
+        return as_tensor(_list_weights(length, first, second), result_dtype)
 
 
 def _list_weights(length: int, a: float, b: float) -> NDArray[np.float64]:
@@ -188,8 +188,8 @@ def frame(
     missing = (count - 1) * step + length - n
     if pad_end and missing > 0:
         tensor = tp.pad(tensor, [(0, 0)] * (tensor.ndim - 1) + [(0, missing)], pad_value)
-    places = np.arange(count)[:, None] * step + np.arange(length)
-    return tp.gather(tensor, as_tensor(places, dt.int32), axis=-1)
+    positions = np.arange(count)[:, None] * step + np.arange(length)
+    return tp.gather(tensor, as_tensor(positions, dt.int32), axis=-1)
 
 
 def stft(

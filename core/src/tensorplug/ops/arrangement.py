@@ -286,8 +286,8 @@ def repeat(x: TensorLike, repeats: ArrayLike, /, axis: int | None = None) -> Ten
         return dispatch(REPEAT, tensor, repeats=counts, axis=at)
     result = sum(counts.tolist())
     with host_values.room_for((result,), f"repeat of {tensor.type}", "indices", dt.int32):
-        places = np.repeat(np.arange(length, dtype=np.int32), counts)
-    return gather(tensor, places, axis=at)
+        positions = np.repeat(np.arange(length, dtype=np.int32), counts)
+    return gather(tensor, positions, axis=at)
 
 
 def _count_repetitions(repeats: Any, length: int, caller: str) -> int | np.ndarray[Any, Any]:
@@ -332,12 +332,12 @@ def moveaxis(x: TensorLike, source: Axis, destination: Axis, /) -> Tensor:
     tensor = as_tensor(x, what="moveaxis: x")
     rank, caller = tensor.ndim, f"moveaxis of {tensor.type}"
     picked = shapes.distinct_axes(source, rank, f"{caller}: source")
-    places = shapes.distinct_axes(destination, rank, f"{caller}: destination")
-    if len(picked) != len(places):
+    targets = shapes.distinct_axes(destination, rank, f"{caller}: destination")
+    if len(picked) != len(targets):
         raise ShapeError(
-            f"{caller}: source has {len(picked)} axes, but destination has {len(places)}"
+            f"{caller}: source has {len(picked)} axes, but destination has {len(targets)}"
         )
     perm = [axis for axis in range(rank) if axis not in picked]
-    for place, axis in sorted(zip(places, picked, strict=True)):
-        perm.insert(place, axis)
+    for target, axis in sorted(zip(targets, picked, strict=True)):
+        perm.insert(target, axis)
     return permute_dims(tensor, perm)

@@ -180,12 +180,12 @@ def ensure_shape(x: TensorLike, shape: Sequence[int | None] | None) -> Tensor:
     tensor = as_tensor(x, what="ensure_shape: x")
     if shape is not None and not isinstance(shape, list | tuple):
         raise ArgumentError(f"ensure_shape: shape must be a list of sizes, got {quoted(shape)}")
-    wanted = tensor.shape if shape is None else tuple(shape)
-    fits = len(wanted) == tensor.ndim and all(
-        size is None or size == own for size, own in zip(wanted, tensor.shape, strict=True)
+    expected = tensor.shape if shape is None else tuple(shape)
+    fits = len(expected) == tensor.ndim and all(
+        size is None or size == own for size, own in zip(expected, tensor.shape, strict=True)
     )
     if not fits:
         raise ShapeError(
-            f"ensure_shape: x is {tensor.type}, but must have shape {quoted(list(wanted))}"
+            f"ensure_shape: x is {tensor.type}, but must have shape {quoted(list(expected))}"
         )
     return tensor

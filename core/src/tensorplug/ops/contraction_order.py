@@ -187,8 +187,8 @@ def _arrange_matrices(
     batch, rows, columns = groups
     swapped = bool(rows and columns) and labels.index(columns[0]) < labels.index(rows[0])
     last = (columns, rows) if swapped else (rows, columns)
-    wanted = [*batch, *last[0], *last[1]]
-    perm = tuple(labels.index(label) for label in wanted)
+    expected = [*batch, *last[0], *last[1]]
+    perm = tuple(labels.index(label) for label in expected)
     merged = len(last[0]) != 1 or len(last[1]) != 1
     shape = (
         *(sizes[label] for label in batch),

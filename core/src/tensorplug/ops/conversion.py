@@ -74,28 +74,28 @@ def asarray(
                 [1., 3.]], dtype=float32, device='cpu')
 
     """
-    wanted = None if dtype is None else dt.of(dtype, "asarray")
+    result_dtype = None if dtype is None else dt.of(dtype, "asarray")
     if copy is not None:
         flag(copy, "asarray: copy")
     if copy is False and not hasattr(obj, "_placement"):
-        return _borrow(obj, wanted, device)
-    if _stays(obj, wanted, device):
+        return _borrow(obj, result_dtype, device)
+    if _stays(obj, result_dtype, device):
         tensor = run_near(obj, None, lambda: identity(obj)) if copy else obj
         return tensor if device is None else to_device(tensor, device)
     try:
-        tensor = run_near(obj, device, lambda: as_tensor(obj, wanted, what=_WHAT))
+        tensor = run_near(obj, device, lambda: as_tensor(obj, result_dtype, what=_WHAT))
     except ShapeError:
         raise
     except ArgumentError:  # asked only now, because it takes a walk through the list
         if not _holds_tensors(obj):
             raise
         members: Sequence[Any] = obj
-        tensor = run_on(device, lambda: _join(members, wanted or _common_dtype(members)))
+        tensor = run_on(device, lambda: _join(members, result_dtype or _common_dtype(members)))
     if copy is False:
-        given: Any = obj  # a tensor or a variable
+        source: Any = obj  # a tensor or a variable
         asked = f"{tensor.dtype} on {tensor.device!r}"
         raise CopyNeededError(
-            f"asarray: obj, {given.type} on {given.device!r}, must be copied to become {asked}; "
+            f"asarray: obj, {source.type} on {source.device!r}, must be copied to become {asked}; "
             "leave copy=False out"
         )
     return tensor
@@ -157,8 +157,10 @@ def _join(members: Sequence[Any], dtype: DType) -> Tensor:
     ]
     shapes = sorted({part.shape for part in parts})
     if len(shapes) > 1:
-        found = " and ".join(str(list(shape)) for shape in shapes)
-        raise ShapeError(f"{_WHAT}: nested lists must be rectangular, but have members of {found}")
+        listed = " and ".join(str(list(shape)) for shape in shapes)
+        raise ShapeError(
+            f"{_WHAT}: nested lists must be rectangular, but have members of {listed}"
+        )
     return stack(parts)
 
 

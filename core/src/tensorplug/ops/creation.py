@@ -117,10 +117,12 @@ def full(
         Tensor(['n/a', 'n/a'], dtype=string, device='cpu')
 
     """
-    wanted = None if dtype is None else dt.of(dtype, "full")
+    result_dtype = None if dtype is None else dt.of(dtype, "full")
     if isinstance(fill_value, np.ndarray) or hasattr(fill_value, "_placement"):
-        return run_on(device, lambda: _spread(fill_value, shape, wanted))
-    return run_on(device, lambda: dispatch(FILL, shape=shape, value=fill_value, dtype=wanted))
+        return run_on(device, lambda: _spread(fill_value, shape, result_dtype))
+    return run_on(
+        device, lambda: dispatch(FILL, shape=shape, value=fill_value, dtype=result_dtype)
+    )
 
 
 def _spread(value: Any, shape: Any, dtype: DType | None) -> Tensor:
@@ -154,8 +156,8 @@ def zeros(
         ()
 
     """
-    wanted = dt.default_float if dtype is None else dt.of(dtype, "zeros")
-    return full(shape, _zero(wanted), dtype=wanted, device=device)
+    result_dtype = dt.default_float if dtype is None else dt.of(dtype, "zeros")
+    return full(shape, _zero(result_dtype), dtype=result_dtype, device=device)
 
 
 def _zero(dtype: DType) -> int | str:
@@ -181,8 +183,8 @@ def ones(shape: ShapeLike, *, dtype: DTypeLike | None = None, device: str | None
         Tensor([ True,  True], dtype=bool, device='cpu')
 
     """
-    wanted = dt.default_float if dtype is None else dt.of(dtype, "ones")
-    return full(shape, 1, dtype=wanted, device=device)
+    result_dtype = dt.default_float if dtype is None else dt.of(dtype, "ones")
+    return full(shape, 1, dtype=result_dtype, device=device)
 
 
 def empty(
@@ -204,8 +206,8 @@ def empty(
         Tensor([0., 0., 0.], dtype=float32, device='cpu')
 
     """
-    wanted = dt.default_float if dtype is None else dt.of(dtype, "empty")
-    return full(shape, _zero(wanted), dtype=wanted, device=device)
+    result_dtype = dt.default_float if dtype is None else dt.of(dtype, "empty")
+    return full(shape, _zero(result_dtype), dtype=result_dtype, device=device)
 
 
 def zeros_like(
@@ -291,8 +293,8 @@ def full_like(
 
     """
     shape, own = _look_up_type(x, "full_like")
-    wanted = own if dtype is None else dt.of(dtype, "full_like")
-    return run_near(x, device, lambda: full(shape, fill_value, dtype=wanted))
+    result_dtype = own if dtype is None else dt.of(dtype, "full_like")
+    return run_near(x, device, lambda: full(shape, fill_value, dtype=result_dtype))
 
 
 def _fill_like(x: Any, value: int, dtype: Any, device: str | None, caller: str) -> Tensor:
@@ -302,9 +304,9 @@ def _fill_like(x: Any, value: int, dtype: Any, device: str | None, caller: str) 
             return dispatch_unary(spec, x)
         return run_near(x, None, lambda: dispatch_unary(spec, x))
     shape, own = _look_up_type(x, caller)
-    wanted = own if dtype is None else dt.of(dtype, caller)
-    filling = value or _zero(wanted)
-    return run_near(x, device, lambda: full(shape, filling, dtype=wanted))
+    result_dtype = own if dtype is None else dt.of(dtype, caller)
+    filling = value or _zero(result_dtype)
+    return run_near(x, device, lambda: full(shape, filling, dtype=result_dtype))
 
 
 def _look_up_type(x: Any, caller: str) -> tuple[Shape, DType]:

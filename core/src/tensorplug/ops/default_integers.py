@@ -42,16 +42,16 @@ def gives_indices(*places: int, unless: str = "") -> Callable[[Function], Functi
 
         @functools.wraps(function)
         def convert(*arguments: Any, **options: Any) -> Any:
-            found = function(*arguments, **options)
+            returned = function(*arguments, **options)
             if unless and (*arguments[at : at + 1], options.get(unless), None)[0] is not None:
-                return found
-            if not isinstance(found, tuple):
-                return _convert(found)
+                return returned
+            if not isinstance(returned, tuple):
+                return _convert(returned)
             results = [
                 _convert(result) if not places or place in places else result
-                for place, result in enumerate(found)
+                for place, result in enumerate(returned)
             ]
-            return type(found)(*results) if hasattr(found, "_fields") else tuple(results)
+            return type(returned)(*results) if hasattr(returned, "_fields") else tuple(results)
 
         return convert
 

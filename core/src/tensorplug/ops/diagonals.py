@@ -230,8 +230,10 @@ def eye(
         (5, 2, 2)
 
     """
-    wanted = dt.default_float if dtype is None else dt.of(dtype, "eye")
-    made = run_on(device, lambda: dispatch(EYE, n_rows=n_rows, n_cols=n_cols, k=k, dtype=wanted))
+    result_dtype = dt.default_float if dtype is None else dt.of(dtype, "eye")
+    made = run_on(
+        device, lambda: dispatch(EYE, n_rows=n_rows, n_cols=n_cols, k=k, dtype=result_dtype)
+    )
     if isinstance(batch_shape, tuple | list) and not batch_shape:
         return made
     batch = shapes.as_shape(batch_shape, "eye: batch_shape")

@@ -226,12 +226,12 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, /, axis: int = -1) -> Tensor:
     """
     left, right = as_tensor(x1, what="vecdot: x1"), as_tensor(x2, what="vecdot: x2")
     caller = f"vecdot of {left.type} and {right.type}"
-    places = [shapes.normalize_axis(axis, x.ndim, f"{caller}: axis") for x in (left, right)]
-    if left.shape[places[0]] != right.shape[places[1]]:
+    axes = [shapes.normalize_axis(axis, x.ndim, f"{caller}: axis") for x in (left, right)]
+    if left.shape[axes[0]] != right.shape[axes[1]]:
         raise ShapeError(f"{caller}: the vectors have different lengths")
     if axis >= 0 and left.ndim != right.ndim:
         raise ShapeError(f"{caller}: if the ranks differ, axis must be negative, got {axis}")
-    a, b = (moveaxis(x, place, -1) for x, place in zip((left, right), places, strict=True))
+    a, b = (moveaxis(x, place, -1) for x, place in zip((left, right), axes, strict=True))
     if a.dtype in dt.COMPLEX:
         a = conj(a)
     rows, columns = reshape(a, (*a.shape[:-1], 1, a.shape[-1])), reshape(b, (*b.shape, 1))

@@ -233,8 +233,8 @@ def matrix_transpose(x: TensorLike, /, *, rank: int | None = None) -> Tensor:
     if rank is not None and type(rank) is not int:
         rank = shapes.index(rank, "matrix_transpose: rank")
     if tensor.ndim < 2 or (rank is not None and tensor.ndim != rank):
-        wanted = f"rank {quoted(rank)}" if rank else "at least rank 2"
-        raise ShapeError(f"matrix_transpose: x must have {wanted}, got {tensor.type}")
+        expected = f"rank {quoted(rank)}" if rank else "at least rank 2"
+        raise ShapeError(f"matrix_transpose: x must have {expected}, got {tensor.type}")
     leading = range(tensor.ndim - 2)
     return permute_dims(tensor, (*leading, tensor.ndim - 1, tensor.ndim - 2))
 

@@ -32,14 +32,14 @@ QUANTIZED: Final = frozenset({dt.int8, dt.uint8, dt.int16, dt.uint16}) | _NARROW
 FACTORS: Final = frozenset({dt.int8, dt.uint8}) | _NARROW  # of products
 
 
-def _check_blocks(name: str, given: TensorType | None, of: str, shape: Shape) -> None:
-    if given is None:
+def _check_blocks(name: str, operand: TensorType | None, of: str, shape: Shape) -> None:
+    if operand is None:
         return
-    sizes = zip(reversed(given.shape), reversed(shape), strict=False)
-    if given.rank > len(shape) or any(s != n and (not s or n % s) for s, n in sizes):
+    sizes = zip(reversed(operand.shape), reversed(shape), strict=False)
+    if operand.rank > len(shape) or any(s != n and (not s or n % s) for s, n in sizes):
         raise ShapeError(
             f"each size of {name}, from the last axis on, must divide that of {of}: "
-            f"{list(given.shape)} does not fit {list(shape)}"
+            f"{list(operand.shape)} does not fit {list(shape)}"
         )
 
 
@@ -57,8 +57,8 @@ def _infer_quantize(
     x: TensorType, scale: TensorType, zero_point: TensorType | None, *, dtype: DType
 ) -> TensorType:
     _check_quantized(dtype, QUANTIZED, zero_point)
-    for name, given in (("scale", scale), ("zero_point", zero_point)):
-        _check_blocks(name, given, "x", x.shape)
+    for name, operand in (("scale", scale), ("zero_point", zero_point)):
+        _check_blocks(name, operand, "x", x.shape)
     return TensorType(dtype, x.shape)
 
 
@@ -75,8 +75,8 @@ def _infer_dequantize(
         raise DTypeError(f"dtype must be floating, got {dtype}")
     if zero_point is not None:
         _check_quantized(x.dtype, QUANTIZED, zero_point)
-    for name, given in (("scale", scale), ("zero_point", zero_point)):
-        _check_blocks(name, given, "x", x.shape)
+    for name, operand in (("scale", scale), ("zero_point", zero_point)):
+        _check_blocks(name, operand, "x", x.shape)
     return TensorType(dtype, x.shape)
 
 
@@ -124,8 +124,8 @@ def _operands(
     """Return the operands as tensors, with vectors along ``axis``."""
     caller = spec.name
     tensor = as_tensor(x, what=f"{caller}: input 'x'")
-    given = as_constant(spec, 1, dt.as_number(scale), tensor)
-    factor = as_tensor(given, what=f"{caller}: input 'scale'")
+    constant = as_constant(spec, 1, dt.as_number(scale), tensor)
+    factor = as_tensor(constant, what=f"{caller}: input 'scale'")
     offset = as_zero_point(zero_point, dtype or dt.int8, f"{caller}: input 'zero_point'")
     rank = tensor.ndim
     return tensor, _along(axis, factor, rank, caller), _along(axis, offset, rank, caller)
@@ -182,9 +182,9 @@ def quantize(
         Tensor([128, 255], dtype=uint8, device='cpu')
 
     """
-    wanted = None if dtype is None else dt.of(dtype, "quantize")
-    operands = _operands(QUANTIZE, x, scale, zero_point, wanted, axis)
-    return dispatch(QUANTIZE, *operands, dtype=wanted)
+    result_dtype = None if dtype is None else dt.of(dtype, "quantize")
+    operands = _operands(QUANTIZE, x, scale, zero_point, result_dtype, axis)
+    return dispatch(QUANTIZE, *operands, dtype=result_dtype)
 
 
 @chained
@@ -267,6 +267,6 @@ def fake_quantize(
         Tensor([1., 0.], dtype=float32, device='cpu')
 
     """
-    wanted = None if dtype is None else dt.of(dtype, "fake_quantize")
-    operands = _operands(FAKE_QUANTIZE, x, scale, zero_point, wanted, axis)
-    return dispatch(FAKE_QUANTIZE, *operands, dtype=wanted)
+    result_dtype = None if dtype is None else dt.of(dtype, "fake_quantize")
+    operands = _operands(FAKE_QUANTIZE, x, scale, zero_point, result_dtype, axis)
+    return dispatch(FAKE_QUANTIZE, *operands, dtype=result_dtype)

@@ -34,8 +34,8 @@ def _check_factor(
         raise ArgumentError(f"{name} is {factor}: to be quantized, it needs {name}_scale")
     if zero_point is not None and factor.dtype not in (*dt.FLOATING, zero_point.dtype):
         raise DTypeError(f"{name}_zero_point must be {factor.dtype}, got {zero_point}")
-    for suffix, given in (("scale", scale), ("zero_point", zero_point)):
-        _check_blocks(f"{name}_{suffix}", given, name, factor.shape)
+    for suffix, operand in (("scale", scale), ("zero_point", zero_point)):
+        _check_blocks(f"{name}_{suffix}", operand, name, factor.shape)
 
 
 def inner_blocks(a_scale: Shape | None, b_scale: Shape | None) -> int:
@@ -154,7 +154,7 @@ def quantized_matmul(
         Tensor([[1562.5]], dtype=float32, device='cpu')
 
     """
-    wanted = None if dtype is None else dt.of(dtype, "quantized_matmul")
+    result_dtype = None if dtype is None else dt.of(dtype, "quantized_matmul")
     factors, zero_points = [], []
     for name, factor, zero_point in (("a", a, a_zero_point), ("b", b, b_zero_point)):
         tensor = as_tensor(factor, what=f"QuantizedMatMul: input {name!r}")
@@ -166,4 +166,4 @@ def quantized_matmul(
         as_constant(QUANTIZED_MAT_MUL, 2 + place, scale, factors[place])
         for place, scale in enumerate((a_scale, b_scale))
     ]
-    return dispatch(QUANTIZED_MAT_MUL, *factors, *scales, *zero_points, dtype=wanted)
+    return dispatch(QUANTIZED_MAT_MUL, *factors, *scales, *zero_points, dtype=result_dtype)

@@ -144,10 +144,14 @@ def arange(
     first, last, by = _read_number(start), _read_number(stop), _read_number(step)
     if last is None:
         first, last = 0, first
-    wanted = _choose_range_dtype(first, last, by) if dtype is None else dt.of(dtype, "arange")
+    result_dtype = (
+        _choose_range_dtype(first, last, by) if dtype is None else dt.of(dtype, "arange")
+    )
     if _is_real(first) and _is_real(last) and _is_real(by) and by > 0 and last < first:
-        return zeros((0,), dtype=wanted, device=device)  # the kernel would count down
-    return run_on(device, lambda: dispatch(RANGE, start=first, stop=last, step=by, dtype=wanted))
+        return zeros((0,), dtype=result_dtype, device=device)  # the kernel would count down
+    return run_on(
+        device, lambda: dispatch(RANGE, start=first, stop=last, step=by, dtype=result_dtype)
+    )
 
 
 def _read_number(value: Any) -> Any:
@@ -207,21 +211,21 @@ def linspace(
         Tensor([ 0,  3,  6, 10], dtype=int32, device='cpu')
 
     """
-    wanted = None if dtype is None else dt.of(dtype, "linspace")
+    result_dtype = None if dtype is None else dt.of(dtype, "linspace")
     ends: tuple[Any, Any] = (start, stop)
     if any(hasattr(end, "_placement") or isinstance(end, np.ndarray) for end in ends):
         return run_on(
-            device, lambda: spread(LIN_SPACE, start, stop, num, wanted, endpoint=endpoint)
+            device, lambda: spread(LIN_SPACE, start, stop, num, result_dtype, endpoint=endpoint)
         )
-    if wanted in dt.INTEGER:
-        numbers = make_integers(*ends, num, wanted, endpoint=endpoint)
+    if result_dtype in dt.INTEGER:
+        numbers = make_integers(*ends, num, result_dtype, endpoint=endpoint)
         return asarray(numbers, device=device)
-    if wanted is None:
+    if result_dtype is None:
         ends_complex = any(np.iscomplexobj(end) for end in ends)
-        wanted = dt.default_complex if ends_complex else dt.default_float
+        result_dtype = dt.default_complex if ends_complex else dt.default_float
     return run_on(
         device,
         lambda: dispatch(
-            LIN_SPACE, start=start, stop=stop, num=num, endpoint=endpoint, dtype=wanted
+            LIN_SPACE, start=start, stop=stop, num=num, endpoint=endpoint, dtype=result_dtype
         ),
     )

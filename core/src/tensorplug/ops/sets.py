@@ -174,8 +174,8 @@ def unique_counts(x: TensorLike, /) -> UniqueCountsResult:
         Tensor([3, 1, 1], dtype=int32, device='cpu')
 
     """
-    found = _find_all(x, "unique_counts")
-    return UniqueCountsResult(found.values, found.counts)
+    uniques = _find_all(x, "unique_counts")
+    return UniqueCountsResult(uniques.values, uniques.counts)
 
 
 @gives_indices(1)
@@ -195,8 +195,8 @@ def unique_inverse(x: TensorLike, /) -> UniqueInverseResult:
         Tensor([30, 10, 30], dtype=int32, device='cpu')
 
     """
-    found = _find_all(x, "unique_inverse")
-    return UniqueInverseResult(found.values, found.inverse_indices)
+    uniques = _find_all(x, "unique_inverse")
+    return UniqueInverseResult(uniques.values, uniques.inverse_indices)
 
 
 @gives_indices(1, 2, 3)
@@ -306,14 +306,14 @@ def _test_membership(sought: Tensor, among: Tensor, *, invert: bool) -> Tensor:
         numbers = unique(both).indices
         left = reshape(slice(numbers, (0,), (sought.size,)), sought.shape)
         right = slice(numbers, (sought.size,), (among.size,))
-        found = _test_membership(left, right, invert=False)
+        members = _test_membership(left, right, invert=False)
         if sought.dtype in dt.COMPLEX:
-            found = logical_and(found, equal(sought, sought))
+            members = logical_and(members, equal(sought, sought))
     else:
         ordered = sort(among, stable=False)
         at = minimum(searchsorted(ordered, sought), among.size - 1)
-        found = equal(gather(ordered, at), sought)
-    return logical_not(found) if invert else found
+        members = equal(gather(ordered, at), sought)
+    return logical_not(members) if invert else members
 
 
 def _read_both(x1: Any, x2: Any, caller: str) -> tuple[Tensor, Tensor]:

@@ -55,8 +55,8 @@ def make_integers(
     first, last = int(start), int(stop)
     steps = max(count - 1 if endpoint else count, 1)
     fits = max(abs(first), abs(last), abs(last - first)) * (steps + 1) < 1 << 63
-    places = np.arange(count, dtype=np.int64 if fits else object)  # Python's integers are exact
-    return np.asarray(first + places * (last - first) // steps).astype(dtype.numpy)
+    positions = np.arange(count, dtype=np.int64 if fits else object)  # Python's integers are exact
+    return np.asarray(first + positions * (last - first) // steps).astype(dtype.numpy)
 
 
 def _read_count(num: Any, caller: str) -> int:
@@ -118,14 +118,14 @@ def _spread_integers(
     first: Tensor, last: Tensor, num: Any, rank: int, *, endpoint: bool
 ) -> Tensor:
     """Return exact numbers between tensors of int64, rounded down."""
-    places = np.arange(_read_count(num, "linspace")).reshape(-1, *(1,) * rank)
-    steps = max(len(places) - 1 if endpoint else len(places), 1)
+    positions = np.arange(_read_count(num, "linspace")).reshape(-1, *(1,) * rank)
+    steps = max(len(positions) - 1 if endpoint else len(positions), 1)
     length = subtract(last, first)
     # A quotient and a remainder, so that no product is longer than the range itself.
     quotient = floor_divide(length, steps)
     rest = subtract(length, multiply(quotient, steps))
-    part = floor_divide(multiply(rest, places), steps)
-    return add(first, add(multiply(quotient, places), part))
+    part = floor_divide(multiply(rest, positions), steps)
+    return add(first, add(multiply(quotient, positions), part))
 
 
 def logspace(
@@ -165,16 +165,16 @@ def logspace(
         Tensor([1., 2., 4.], dtype=float32, device='cpu')
 
     """
-    wanted = dt.default_float if dtype is None else dt.of(dtype, "logspace")
-    if wanted not in dt.FLOATING:
-        raise DTypeError(f"logspace: dtype must be floating, got {wanted}")
+    result_dtype = dt.default_float if dtype is None else dt.of(dtype, "logspace")
+    if result_dtype not in dt.FLOATING:
+        raise DTypeError(f"logspace: dtype must be floating, got {result_dtype}")
     count = _read_count(num, "logspace")
     flag(endpoint, "logspace: endpoint")
     named = {"start": start, "stop": stop, "base": base}
     first, last, factor = (_read_number(value, name) for name, value in named.items())
     with np.errstate(all="ignore"):
         powers = np.power(factor, np.linspace(first, last, count, endpoint=endpoint))
-        return run_on(device, lambda: as_tensor(powers, wanted))
+        return run_on(device, lambda: as_tensor(powers, result_dtype))
 
 
 def _read_number(value: Any, name: str) -> float:

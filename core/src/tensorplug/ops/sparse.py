@@ -156,8 +156,8 @@ def sparse_fill_empty_rows(
         Tensor([0, 2], dtype=int32, device='cpu')
 
     """
-    found = dispatch_multiple(SPARSE_FILL_EMPTY_ROWS, indices, values, dense_shape, default_value)
-    return FilledRows(*found)
+    filled = dispatch_multiple(SPARSE_FILL_EMPTY_ROWS, indices, values, dense_shape, default_value)
+    return FilledRows(*filled)
 
 
 def sparse_reshape(

@@ -26,8 +26,8 @@ def run_steps(
     (``compile.control.flat``).
     """
     run = engine_of(current_context()).handlers.loops
-    found: list[Tensor] = run(_run_all, f, init, xs, reverse)
-    return found
+    results: list[Tensor] = run(_run_all, f, init, xs, reverse)
+    return results
 
 
 def _run_all(
@@ -48,9 +48,9 @@ def run_one_by_one(
     rows: list[list[Tensor]] = []
     order = range(length)
     for at in reversed(order) if reverse else order:
-        found = f([*carries, *[column[at] for column in columns]])
-        carries = found[:count]
-        rows.append(found[count:])
+        results = f([*carries, *[column[at] for column in columns]])
+        carries = results[:count]
+        rows.append(results[count:])
     if reverse:
         rows.reverse()
     return [*carries, *[stack(column) for column in zip(*rows, strict=True)]]

@@ -194,7 +194,7 @@ def string_n_grams(
         Tensor(['< hi', 'hi >'], dtype=string, device='cpu')
 
     """
-    found = dispatch_multiple(
+    parts = dispatch_multiple(
         STRING_N_GRAMS,
         data,
         data_splits,
@@ -205,7 +205,7 @@ def string_n_grams(
         pad_width=pad_width,
         preserve_short_sequences=preserve_short_sequences,
     )
-    return NGrams(*found)
+    return NGrams(*parts)
 
 
 def string_split(

@@ -116,17 +116,17 @@ class Loader:
         self._manager.unregister(plugin.module)
 
     def _check(self, candidate: Candidate, module: Any) -> None:
-        found = dict(self._hooks(module))
-        if candidate.group == BACKENDS and CREATE not in found:
+        hooks = dict(self._hooks(module))
+        if candidate.group == BACKENDS and CREATE not in hooks:
             raise RegistrationError(
                 f"the hook {CREATE} is missing, which every backend plugin needs"
             )
-        if candidate.group != BACKENDS and CREATE in found:
+        if candidate.group != BACKENDS and CREATE in hooks:
             raise RegistrationError(
-                f"{signatures.location(found[CREATE])} creates a backend, but the entry point "
+                f"{signatures.location(hooks[CREATE])} creates a backend, but the entry point "
                 f"is in the group {candidate.group}; it belongs in {BACKENDS}"
             )
-        for hook, function in found.items():
+        for hook, function in hooks.items():
             _check_parameters(hook, function, self._known()[hook])
 
     def _hooks(self, module: Any) -> Iterator[tuple[str, Callable[..., Any]]]:

@@ -35,10 +35,10 @@ def einsum(dy: Tensor, xs: list[Tensor], equation: str) -> list[Tensor]:
             [out, *(other for _, other in others)],
             [dy.shape, *(other.shape for other, _ in others)],
         )
-        wanted = "".join(label for label in dict.fromkeys(own) if known.get(label) == sizes[label])
+        kept = "".join(label for label in dict.fromkeys(own) if known.get(label) == sizes[label])
         inputs = ",".join([out, *(other for _, other in others)])
-        partial = ops.einsum(f"{inputs}->{wanted}", dy, *(other for other, _ in others))
-        result.append(_place(partial, wanted, labels, x.shape, sizes))
+        partial = ops.einsum(f"{inputs}->{kept}", dy, *(other for other, _ in others))
+        result.append(_place(partial, kept, labels, x.shape, sizes))
     return result
 
 
@@ -65,8 +65,8 @@ def _place(
 
 
 def _find_positions(shape: Shape, axis: int) -> Tensor:
-    places = tuple(n if at == axis else 1 for at, n in enumerate(shape))
-    return movement.reshape(arange(shape[axis]), places)
+    aligned = tuple(n if at == axis else 1 for at, n in enumerate(shape))
+    return movement.reshape(arange(shape[axis]), aligned)
 
 
 @rules.jvp(ops.EINSUM, "xs")

@@ -30,8 +30,8 @@ def _take_at(dy: Tensor, numbers: Tensor, batch_dims: int = 0) -> Tensor:
     if not size:
         return zeros((*numbers.shape, *tail), dtype=dy.dtype)
     inside = in_range(numbers, size)
-    places = where(inside, numbers, full((), 0, dtype=numbers.dtype))
-    picked = gather(dy, places, axis=batch_dims, batch_dims=batch_dims)
+    bins = where(inside, numbers, full((), 0, dtype=numbers.dtype))
+    picked = gather(dy, bins, axis=batch_dims, batch_dims=batch_dims)
     return where(reshape(inside, (*numbers.shape, *(1,) * len(tail))), picked, zero)
 
 

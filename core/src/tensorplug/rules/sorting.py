@@ -32,16 +32,18 @@ def sort(dy: Tensor, x: Tensor, axis: int, *, descending: bool) -> Tensor:
     # Swap the axis with the last one; the same swap undoes it.
     swap = list(range(x.ndim))
     swap[axis], swap[-1] = swap[-1], swap[axis]
-    moved, places = permute_dims(dy, swap), permute_dims(order, swap)
-    return permute_dims(_put_back(moved, places, moved.shape, x.shape[axis]), swap)
+    moved, positions = permute_dims(dy, swap), permute_dims(order, swap)
+    return permute_dims(_put_back(moved, positions, moved.shape, x.shape[axis]), swap)
 
 
 def _put_back(dy: Tensor, indices: Tensor, shape: Shape, k: int) -> Tensor:
     """Return zeros of ``shape`` with ``dy`` at ``indices`` along the last axis."""
     rows, length = prod(shape[:-1]), shape[-1]
     starts = reshape(arange(rows, dtype=dt.int32) * length, (rows, 1))
-    places = reshape(indices, (rows, k)) + starts
-    flat = scatter_nd(reshape(places, (rows * k, 1)), reshape(dy, (rows * k,)), (rows * length,))
+    positions = reshape(indices, (rows, k)) + starts
+    flat = scatter_nd(
+        reshape(positions, (rows * k, 1)), reshape(dy, (rows * k,)), (rows * length,)
+    )
     return reshape(flat, shape)
 
 

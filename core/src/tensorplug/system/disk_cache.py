@@ -73,12 +73,12 @@ class CacheFolder:
             missing = "LOCALAPPDATA" if sys.platform == "win32" else "HOME"
             self.refuse(None, f"{missing} is not set")
             return None
-        place = Path(caches or "", asked or self._name)
-        reason = _explain_folder(place)
+        folder = Path(caches or "", asked or self._name)
+        reason = _explain_folder(folder)
         if reason:
-            self.refuse(place, reason)
-        _found[place] = self
-        return None if reason else place
+            self.refuse(folder, reason)
+        _found[folder] = self
+        return None if reason else folder
 
     def refuse(self, place: Path | None, reason: str) -> None:
         """Warn, once for each ``place``, that nothing is kept there."""

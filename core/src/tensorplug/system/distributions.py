@@ -64,10 +64,10 @@ def backend_cure(name: str) -> str:
 
 def _is_importable(package: str) -> bool:
     try:
-        found = find_spec(package)
+        spec = find_spec(package)
     except (ImportError, ValueError):  # whatever another finder says
         return False
-    return found is not None and found.origin is not None  # a folder alone is no package
+    return spec is not None and spec.origin is not None  # a folder alone is no package
 
 
 def pip_install(*requirements: str, options: str = "") -> str:

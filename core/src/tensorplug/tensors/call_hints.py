@@ -79,11 +79,11 @@ def _specialize(call: Any, function: Callable[..., Any]) -> None:
     wrong += [f"{name} is missing_" for name in required]
     passed = [*(item.name for item in positional), *several]
     passed += [f"{item.name}={item.name}" for item in named]
-    given = ", ".join(f"{item.name!r}: {item.name}" for item in (*positional, *named))
+    pairs = ", ".join(f"{item.name!r}: {item.name}" for item in (*positional, *named))
     source = (
         f"def call({', '.join(heads)}):\n"
         f" if {' or '.join(wrong)}:\n"
-        f"  return refuse_({{{given}}}, {several[0][1:] if several else 'rest_'}, unknown_)\n"
+        f"  return refuse_({{{pairs}}}, {several[0][1:] if several else 'rest_'}, unknown_)\n"
         f" return function_({', '.join(passed)})\n"
     )
     made: dict[str, Any] = {}

@@ -238,7 +238,7 @@ def _packed(text: str, entries: Mapping[str, Entry]) -> dict[str, Entry]:
         UnreadableError: it does not describe entries of ``entries``.
 
     """
-    found = {}
+    arrays = {}
     for name, fields in _parsed(text.encode()).items():
         entry = entries.get(name)
         match fields:
@@ -249,10 +249,10 @@ def _packed(text: str, entries: Mapping[str, Entry]) -> dict[str, Entry]:
                 and all(map(_is_size, shape))
                 and entry.end - entry.start == -(-_SHORT[code].bits * _elements(shape) // 8)
             ):
-                found[name] = Entry(name, code, tuple(shape), entry.start, entry.end)
+                arrays[name] = Entry(name, code, tuple(shape), entry.start, entry.end)
             case _:
                 raise UnreadableError(f"its metadata {PACKED!r} do not describe {quoted(name)}")
-    return found
+    return arrays
 
 
 def _is_size(number: Any) -> bool:

@@ -65,9 +65,9 @@ def _tables(
     if array.ndim <= 2:
         yield _table(array.reshape((1, -1)) if array.ndim < 2 else array, digits, escape)
         return
-    places = product(*map(range, array.shape[:-2]))
+    indices = product(*map(range, array.shape[:-2]))
     count = int(np.prod(array.shape[:-2]))
-    for place, _ in zip(places, range(_MATRICES), strict=False):
+    for place, _ in zip(indices, range(_MATRICES), strict=False):
         yield f'<div style="{_SMALL}">[{", ".join(map(str, place))}, :, :]</div>'
         yield _table(array[place], digits, escape)
     if count > _MATRICES:

@@ -80,8 +80,8 @@ def _remove_stale(folder: Path) -> None:
     """Remove the scratch files in ``folder`` whose writers have ended."""
     if sys.platform == "win32":
         return
-    with suppress(OSError), os.scandir(folder) as found:  # saving itself reports what is wrong
-        for item in found:
+    with suppress(OSError), os.scandir(folder) as entries:  # saving itself reports what is wrong
+        for item in entries:
             if _NAMED.fullmatch(item.name) and item.is_file(follow_symlinks=False):
                 with suppress(OSError):  # another user's, locked, or already removed
                     descriptor = os.open(item.path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)

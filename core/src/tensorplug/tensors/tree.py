@@ -42,12 +42,12 @@ def flatten(tree: Any) -> tuple[list[Any], Callable[[list[Any]], Any]]:
     """
     if tree.__class__ is Tensor:
         return [tree], rebuild_leaf
-    found: list[Any] = []
+    leaves: list[Any] = []
     try:
-        rebuild = _walk(tree, found, set())
+        rebuild = _walk(tree, leaves, set())
     except RecursionError:
         raise ArgumentError(f"a {type(tree).__name__} is nested too deeply") from None
-    return found, rebuild_leaf if rebuild is next else lambda others: rebuild(iter(others))
+    return leaves, rebuild_leaf if rebuild is next else lambda others: rebuild(iter(others))
 
 
 def rebuild_leaf(others: list[Any]) -> Any:
@@ -61,18 +61,18 @@ def leaves(tree: Any) -> list[Any]:
 
     Each container is visited once, so that it may contain itself.
     """
-    found: list[Any] = []
+    collected: list[Any] = []
     visited: dict[int, Any] = {}  # holds the containers, so that no id is reused
     stack = [tree]
     while stack:
         node = stack.pop()
         children = _all_children(node)
         if children is None:
-            found.append(node)
+            collected.append(node)
         elif id(node) not in visited:
             visited[id(node)] = node
             stack.extend(reversed(list(children)))
-    return found
+    return collected
 
 
 def paths(tree: Any) -> list[str]:
@@ -129,9 +129,9 @@ def matched(
             both subtrees.
 
     """
-    found: list[Any] = []
-    _match(_Matching(message, whole, found), tree, other, "")
-    return found
+    leaves: list[Any] = []
+    _match(_Matching(message, whole, leaves), tree, other, "")
+    return leaves
 
 
 def broadcast(prefix: Any, tree: Any, is_leaf: Callable[[Any], bool]) -> list[Any]:
@@ -143,9 +143,9 @@ def broadcast(prefix: Any, tree: Any, is_leaf: Callable[[Any], bool]) -> list[An
         ArgumentError: ``prefix`` has another structure; the message names the path.
 
     """
-    found: list[Any] = []
-    _broadcast(prefix, tree, is_leaf, found, "")
-    return found
+    lines: list[Any] = []
+    _broadcast(prefix, tree, is_leaf, lines, "")
+    return lines
 
 
 def opened(tree: Any) -> dict[Any, Any] | None:

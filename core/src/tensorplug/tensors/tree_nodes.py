@@ -32,10 +32,10 @@ def level(tree: Any) -> Level | None:
         ArgumentError: its class is derived from a registered one, but not registered itself.
 
     """
-    found = _OPEN.get(tree.__class__, _unseen)
-    if found is _unseen:
-        found = _find(type(tree))
-    return None if found is None else found(tree)
+    opening = _OPEN.get(tree.__class__, _unseen)
+    if opening is _unseen:
+        opening = _find(type(tree))
+    return None if opening is None else opening(tree)
 
 
 def step(tree: Any, key: Any) -> str:
@@ -107,12 +107,12 @@ def _of_dataclass(kind: Any) -> Open:
     fields = dataclasses.fields(kind)
     keys = [field.name for field in fields if field.init and not field.metadata.get("static")]
     fixed = [field.name for field in fields if field.metadata.get("static")]
-    given = [field.name for field in fields if field.init and field.metadata.get("static")]
+    declared = [field.name for field in fields if field.init and field.metadata.get("static")]
     others = [field.name for field in fields if not field.init]
 
     def open_(tree: Any) -> Level:
         kind = type(tree)  # the function does not keep the class alive
-        static = {name: getattr(tree, name) for name in given}
+        static = {name: getattr(tree, name) for name in declared}
 
         def build(values: list[Any]) -> Any:
             return kind(**static, **dict(zip(keys, values, strict=True)))
@@ -282,8 +282,8 @@ def unregister_tree(kind: type) -> None:
         >>> tp.unregister_tree(Scale)
 
     """
-    given: object = kind  # a tensor, say, which has no hash
-    if not isinstance(given, type) or given not in _registered:
+    key: object = kind  # a tensor, say, which has no hash
+    if not isinstance(key, type) or key not in _registered:
         raise RegistrationError(f"unregister_tree: {quoted(kind)} is not registered")
     _registered.remove(kind)
     del _OPEN[kind]
@@ -344,8 +344,8 @@ def _with_attributes(kind: Any, children: Sequence[str]) -> Open:
 
 def _slots(base: type) -> Sequence[str]:
     """Return the names of the attributes in the slots of one class."""
-    given: Any = base.__dict__.get("__slots__", ())
-    names = (given,) if isinstance(given, str) else given
+    slots: Any = base.__dict__.get("__slots__", ())
+    names = (slots,) if isinstance(slots, str) else slots
     owner = base.__name__.lstrip("_")
     return [
         f"_{owner}{name}" if name.startswith("__") and not name.endswith("__") else name

@@ -33,10 +33,10 @@ _by_engine: Final[dict[ref[EngineProtocol], Names[Variable]]] = {}
 
 def variables_of(engine: EngineProtocol) -> Names[Variable]:
     """Return the live variables of an engine."""
-    found = _by_engine.get(ref(engine))
-    if found is None:
-        found = _by_engine.setdefault(ref(engine, _by_engine.__delitem__), Names())
-    return found
+    count = _by_engine.get(ref(engine))
+    if count is None:
+        count = _by_engine.setdefault(ref(engine, _by_engine.__delitem__), Names())
+    return count
 
 
 class _Contents:
@@ -117,9 +117,11 @@ class Variable(Tensor):
         dtype: DTypeLike | None = None,
     ) -> None:
         _check_name(name)
-        wanted = None if dtype is None else dt.of(dtype, "Variable")
-        if not isinstance(value, Tensor) or (wanted is not None and value.dtype is not wanted):
-            value = as_tensor(value, wanted, what="Variable: value")
+        result_dtype = None if dtype is None else dt.of(dtype, "Variable")
+        if not isinstance(value, Tensor) or (
+            result_dtype is not None and value.dtype is not result_dtype
+        ):
+            value = as_tensor(value, result_dtype, what="Variable: value")
         self._begin(value, trainable)
         self._name = self._registry.enter(self, name)
 

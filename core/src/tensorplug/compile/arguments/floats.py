@@ -58,10 +58,10 @@ class Floats:
     function read, with the line that did it; ``inputs``: the inputs of the program.
     """
 
-    def __init__(self, given: Sequence[float], *, static: bool = False) -> None:
-        self.given = given
+    def __init__(self, numbers: Sequence[float], *, static: bool = False) -> None:
+        self.given = numbers
         self.static = static  # all of them
-        self.read: dict[int, str] = dict.fromkeys(range(len(given)), "") if static else {}
+        self.read: dict[int, str] = dict.fromkeys(range(len(numbers)), "") if static else {}
         self.inputs: list[FloatInput] = []
         self.finished = False
         self._known: dict[Any, TracedFloat] = {}
@@ -71,7 +71,7 @@ class Floats:
         self.operations: list[tuple[Callable[..., Any], Sequence[tuple[bool, Any]]]] = []
         self.arguments: list[Any] = [
             value if static else TracedFloat(self, at, value, frozenset([at]))
-            for at, value in enumerate(given)
+            for at, value in enumerate(numbers)
         ]
 
     def input(self, number: TracedFloat, dtype: DType) -> FloatInput | None:
@@ -131,7 +131,7 @@ class Floats:
             known = self._known[key] = TracedFloat(self, at, result, roots)
         return known
 
-    def evaluate(self, given: Sequence[float]) -> list[float]:
+    def evaluate(self, numbers: Sequence[float]) -> list[float]:
         """Return the values of all floats of the trace for the arguments of another call.
 
         Raises:
@@ -139,7 +139,7 @@ class Floats:
             Also what the arithmetic raises, such as ``ZeroDivisionError``.
 
         """
-        values = list(given)
+        values = list(numbers)
         for function, operands in self.operations:
             result = function(*(values[item] if traced else item for traced, item in operands))
             if result.__class__ is not float:

@@ -60,30 +60,30 @@ def associative_scan(
     if not callable(f):
         raise ArgumentError(f"associative_scan: f must be a function, got {type(f).__name__}")
     flag(reverse, "associative_scan: reverse")
-    given = Given(xs, "associative_scan: xs")
-    axes = _read_axes(given, axis)
-    tensors = given.tensors
+    elements = Given(xs, "associative_scan: xs")
+    axes = _read_axes(elements, axis)
+    tensors = elements.tensors
     if reverse:
         tensors = [flip(x, axis=at) for x, at in zip(tensors, axes, strict=True)]
 
     def combine(a: Sequence[Tensor], b: Sequence[Tensor]) -> list[Tensor]:
-        first = Given(given.build(list(a)), "associative_scan: a")
-        scanned = f(first.tree, given.build(list(b)))
+        first = Given(elements.build(list(a)), "associative_scan: a")
+        scanned = f(first.tree, elements.build(list(b)))
         return first.read(scanned, "associative_scan: the result of f")
 
     scanned = _scan(combine, tensors, axes)
     if reverse:
         scanned = [flip(x, axis=at) for x, at in zip(scanned, axes, strict=True)]
-    tree: T = given.build(scanned)
+    tree: T = elements.build(scanned)
     return tree
 
 
-def _read_axes(given: Given, axis: Any) -> list[int]:
+def _read_axes(elements: Given, axis: Any) -> list[int]:
     """Return the axis of each tensor, counted from the front."""
     number = shapes.index(axis, "associative_scan: axis")
     axes = []
     length: int | None = None
-    for type_, path in zip(given.types, given.places, strict=True):
+    for type_, path in zip(elements.types, elements.places, strict=True):
         if not -type_.rank <= number < type_.rank:
             raise ShapeError(f"associative_scan: xs{path} is {type_}, which has no axis {number}")
         axes.append(number % type_.rank)

@@ -47,13 +47,13 @@ def tensor_scatter_update(tensor: Tensor, indices: Tensor, updates: Tensor) -> T
     # is the update that remains.
     flat = ops.flatten_indices(reshape(indices, (count, depth)), shape[:depth])
     backwards = arange(count - 1, -1, -1, dtype=dt.int32)
-    places, order = topk(ops.gather(flat, backwards), count)
-    new = places[1:] != places[:-1]
+    positions, order = topk(ops.gather(flat, backwards), count)
+    new = positions[1:] != positions[:-1]
     stands = concat([ones((1,), dtype=dt.bool_), new])
     numbers = where(stands, ops.gather(backwards, order) + 1, 0)
     # Each place gets the number of its update, counted from 1. Scattering the updates themselves
     # would lose the sign of zeros, because scattering adds.
-    number = writing.scatter_nd(expand_dims(places, axis=1), numbers, (size,))
+    number = writing.scatter_nd(expand_dims(positions, axis=1), numbers, (size,))
     picked = ops.gather(reshape(updates, (count, width)), maximum(number - 1, 0))
     old = reshape(tensor, (size, width))
     return reshape(where(expand_dims(number > 0, axis=1), picked, old), shape)

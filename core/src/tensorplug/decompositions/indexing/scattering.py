@@ -50,25 +50,25 @@ def tensor_scatter_reduce(
     if not count or not tensor.size:
         return identity(tensor)
     fold, neutral = _choose_fold(reduction, tensor.dtype)
-    places = flatten_indices(reshape(indices, (count, depth)), shape[:depth])
+    targets = flatten_indices(reshape(indices, (count, depth)), shape[:depth])
     rows, old = reshape(updates, (count, width)), reshape(tensor, (size, width))
     combine = _add_up if reduction == "add" else partial(_scan, fold=fold, neutral=neutral)
-    combined, number = combine(rows, places, size)
+    combined, number = combine(rows, targets, size)
     touched = expand_dims(number > 0, axis=1)
     new = fold(old, combined) if include_self else combined
     return reshape(where(touched, new, old), shape)
 
 
-def _add_up(rows: Tensor, places: Tensor, size: int) -> tuple[Tensor, Tensor]:
+def _add_up(rows: Tensor, targets: Tensor, size: int) -> tuple[Tensor, Tensor]:
     """Return the sums of rows by place, ``[size, width]``, and the number of rows of each."""
-    at = expand_dims(places, axis=1)
+    at = expand_dims(targets, axis=1)
     once = ones((rows.shape[0],), dtype=dt.int32)
     return scatter_nd(at, rows, (size, rows.shape[1])), scatter_nd(at, once, (size,))
 
 
 def _scan(
     rows: Tensor,
-    places: Tensor,
+    targets: Tensor,
     size: int,
     *,
     fold: Callable[[Tensor, Tensor], Tensor],
@@ -76,7 +76,7 @@ def _scan(
 ) -> tuple[Tensor, Tensor]:
     """Return the rows combined by place, and where each result comes from, counted from 1."""
     count = rows.shape[0]
-    runs = segmented_scans.sort(places)
+    runs = segmented_scans.sort(targets)
     scanned = runs.scan(gather(rows, runs.order), fold, neutral)
     numbers = where(runs.last, arange(1, count + 1, dtype=dt.int32), 0)
     number = scatter_nd(expand_dims(runs.places, axis=1), numbers, (size,))

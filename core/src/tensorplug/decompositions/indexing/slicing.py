@@ -56,8 +56,8 @@ def strided_slice(x: Tensor, *, attributes: dict[str, Any]) -> Tensor:
     ):
         if step != 1 and count > 1:
             first = start - lowest[axis]
-            places = arange(first, first + count * step, step, dtype=dt.int32)
-            result = gather(result, places, axis=axis)
+            positions = arange(first, first + count * step, step, dtype=dt.int32)
+            result = gather(result, positions, axis=axis)
     return reshape(result, taken.shape)
 
 

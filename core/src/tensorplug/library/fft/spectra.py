@@ -35,16 +35,16 @@ def _plan(x: Any, s: Any, axes: Any, caller: str) -> tuple[Tensor, list[int], Le
     """Return the tensor, its axes to transform, and the requested length along each, or None."""
     tensor = as_tensor(x, what=f"{caller}: x")
     what = f"{caller} of {tensor.type}"
-    given = None if s is None else shapes.as_ints(s, f"{what}: s")
+    sizes = None if s is None else shapes.as_ints(s, f"{what}: s")
     if axes is None:
-        count = tensor.ndim if given is None else len(given)
+        count = tensor.ndim if sizes is None else len(sizes)
         if count > tensor.ndim:
             raise ArgumentError(f"{what}: s has {count} lengths, but x has {tensor.ndim} axes")
         chosen = list(range(tensor.ndim - count, tensor.ndim))
     else:
         listed = shapes.as_ints(axes, f"{what}: axes")
         chosen = [shapes.normalize_axis(axis, tensor.ndim, f"{what}: axes") for axis in listed]
-    lengths = (-1,) * len(chosen) if given is None else given
+    lengths = (-1,) * len(chosen) if sizes is None else sizes
     if len(lengths) != len(chosen):
         raise ArgumentError(
             f"{what}: s has {len(lengths)} lengths, but axes has {len(chosen)} entries"
@@ -207,19 +207,21 @@ def _list_frequencies(
     count = shapes.index(n, f"{caller}: n")
     if count < 1:
         raise ArgumentError(f"{caller}: n must be at least 1, got {count}")
-    wanted = dt.default_float if dtype is None else dt.of(dtype, caller)
-    if wanted not in dt.FLOATING:
-        raise DTypeError(f"{caller}: dtype must be floating, got {wanted}")
+    result_dtype = dt.default_float if dtype is None else dt.of(dtype, caller)
+    if result_dtype not in dt.FLOATING:
+        raise DTypeError(f"{caller}: dtype must be floating, got {result_dtype}")
     distance = arguments.real(d, f"{caller}: d")
     last = count // 2 + 1 if half else count
     with (
         host_values.room_for((last,), caller),
         np.errstate(divide="ignore", invalid="ignore", over="ignore"),
     ):
-        places = np.arange(last)
+        positions = np.arange(last)
         if not half:
-            places = np.where(places < (count + 1) // 2, places, places - count)
-        return tp.asarray(places / np.float64(count * distance), dtype=wanted, device=device)
+            positions = np.where(positions < (count + 1) // 2, positions, positions - count)
+        return tp.asarray(
+            positions / np.float64(count * distance), dtype=result_dtype, device=device
+        )
 
 
 def fftfreq(

@@ -95,8 +95,8 @@ def grid_sample(
     taps = []
     for axis, length in enumerate(sizes):
         coordinate = wide[..., len(sizes) - 1 - axis]
-        place = _unscale(coordinate, length, align_corners=align_corners)
-        taps.append(_list_taps(place, length, method, padding, align_corners=align_corners))
+        position = _unscale(coordinate, length, align_corners=align_corners)
+        taps.append(_list_taps(position, length, method, padding, align_corners=align_corners))
     values = kinds.widen_half(x)
     return tp.astype(_sum_up(values, taps, _number_first(x.shape, lead)), x.dtype)
 
@@ -217,9 +217,9 @@ def _sum_up(x: Tensor, taps: list[list[_Tap]], first: Tensor) -> Tensor:
     zero = tp.full((), 0, dtype=x.dtype)
     terms = []
     for chosen in product(*taps):
-        places = [tp.astype(tap.number, first.dtype) for tap in chosen]
+        indices = [tp.astype(tap.number, first.dtype) for tap in chosen]
         number = first
-        for place, stride in zip(places, strides, strict=True):
+        for place, stride in zip(indices, strides, strict=True):
             number = number + place * stride
         value = tp.gather(flat, number)
         inside = [tap.inside for tap in chosen if tap.inside is not None]

@@ -148,27 +148,27 @@ def _resample(x: Tensor, steps: list[_Axis], how: Resampling, fill: float) -> Te
         old = x.shape[step.axis]
         if not old:  # and nothing new either
             continue
-        found = resampling_weights.weigh(old, step.new, step.scale, step.roi, how)
-        if found.inside is not None:
-            outside.append(_spread(~found.inside, step.axis, x.ndim))
-        if not found.keeps(old):
-            result = _apply(result, found, step.axis)
+        weights = resampling_weights.weigh(old, step.new, step.scale, step.roi, how)
+        if weights.inside is not None:
+            outside.append(_spread(~weights.inside, step.axis, x.ndim))
+        if not weights.keeps(old):
+            result = _apply(result, weights, step.axis)
     for mask in outside:
         result = tp.where(tp.asarray(mask), tp.asarray(fill, dtype=result.dtype), result)
     return result
 
 
-def _apply(x: Tensor, found: Weights, axis: int) -> Tensor:
+def _apply(x: Tensor, taps: Weights, axis: int) -> Tensor:
     """Return the weighted sums along one axis."""
-    if found.plain:
-        return tp.gather(x, tp.asarray(found.elements[:, 0].copy()), axis=axis)
-    weights = found.weights.astype(dt.real_part(x.dtype).numpy)
+    if taps.plain:
+        return tp.gather(x, tp.asarray(taps.elements[:, 0].copy()), axis=axis)
+    weights = taps.weights.astype(dt.real_part(x.dtype).numpy)
     if weights.shape[1] > _UNROLLED:
-        picked = tp.gather(x, tp.asarray(found.elements), axis=axis)
+        picked = tp.gather(x, tp.asarray(taps.elements), axis=axis)
         return tp.sum(_multiply(picked, weights, axis), axis=axis + 1)
     terms = (
         _multiply(tp.gather(x, tp.asarray(elements.copy()), axis=axis), weight, axis)
-        for elements, weight in zip(found.elements.T, weights.T, strict=True)
+        for elements, weight in zip(taps.elements.T, weights.T, strict=True)
     )
     return reduce(tp.add, terms)
 
@@ -262,8 +262,8 @@ def _plan(
 
 
 def _read_scale(scale: Any, count: int) -> list[float]:
-    given = scale.tolist() if isinstance(scale, np.ndarray | np.generic) else scale
-    listed = list(given) if isinstance(given, Sequence) else [given] * count
+    numbers = scale.tolist() if isinstance(scale, np.ndarray | np.generic) else scale
+    listed = list(numbers) if isinstance(numbers, Sequence) else [numbers] * count
     factors = [arguments.real(factor, "resize: scale") for factor in listed]
     if len(factors) != count:
         raise ShapeError(f"resize: scale must have {count} numbers, one for each axis")

@@ -84,11 +84,11 @@ def weigh(old: int, new: int, scale: float, roi: tuple[float, float], how: Resam
         at = np.where(inside, at, 0)
     if how.method == "nearest":
         nearest = np.clip(ROUNDINGS[how.nearest_mode](at), 0, old - 1).astype(np.int32)
-        found = Weights(nearest[:, None], np.ones((new, 1)))
+        weights = Weights(nearest[:, None], np.ones((new, 1)))
     else:
-        found = _trim(*_weigh_between(at, old, scale, how))
+        weights = _trim(*_weigh_between(at, old, scale, how))
     return Weights(
-        found.elements, found.weights, None if inside is None or inside.all() else inside
+        weights.elements, weights.weights, None if inside is None or inside.all() else inside
     )
 
 

@@ -62,7 +62,7 @@ def lstsq(a: ArrayLike, b: ArrayLike, /, rcond: float | None = None) -> LstsqRes
         Tensor(2, dtype=int32, device='cpu')
 
     """
-    matrix, given = kinds.inexact(a, "lstsq: a"), kinds.inexact(b, "lstsq: b")
+    matrix, right = kinds.inexact(a, "lstsq: a"), kinds.inexact(b, "lstsq: b")
     limit = dt.as_number(rcond)
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | float)):
         raise ArgumentError(
@@ -70,13 +70,13 @@ def lstsq(a: ArrayLike, b: ArrayLike, /, rcond: float | None = None) -> LstsqRes
         )
     if matrix.ndim < 2:
         raise ShapeError(f"lstsq: a must have at least rank 2, got {matrix.type}")
-    vector = given.ndim == 1
+    vector = right.ndim == 1
     rows = matrix.shape[-2]
-    if not given.ndim or given.shape[0 if vector else -2] != rows:
-        raise ShapeError(f"lstsq: b must have {rows} rows, as a has, got {given.type}")
-    dtype = dt.promote((matrix.dtype, given.dtype))
-    matrix, given = tp.astype(matrix, dtype), tp.astype(given, dtype)
-    rhs = tp.expand_dims(given, axis=1) if vector else given
+    if not right.ndim or right.shape[0 if vector else -2] != rows:
+        raise ShapeError(f"lstsq: b must have {rows} rows, as a has, got {right.type}")
+    dtype = dt.promote((matrix.dtype, right.dtype))
+    matrix, right = tp.astype(matrix, dtype), tp.astype(right, dtype)
+    rhs = tp.expand_dims(right, axis=1) if vector else right
     inverse = tp.linalg.pinv(matrix, rtol=limit)
     solution = tp.matmul(inverse, rhs)
     solution = solution + tp.matmul(inverse, rhs - tp.matmul(matrix, solution))

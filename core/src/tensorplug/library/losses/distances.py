@@ -47,8 +47,8 @@ def absolute_difference(
         Tensor([0.5, 2. ], dtype=float32, device='cpu')
 
     """
-    wanted, found = read_pair(labels, predictions, "absolute_difference", PREDICTED)
-    losses = tp.abs(wanted - found)
+    target, predicted = read_pair(labels, predictions, "absolute_difference", PREDICTED)
+    losses = tp.abs(target - predicted)
     return reduce(losses, weights, reduction, "absolute_difference")
 
 
@@ -79,8 +79,8 @@ def mean_squared_error(
         Tensor(4.25, dtype=float32, device='cpu')
 
     """
-    wanted, found = read_pair(labels, predictions, "mean_squared_error", PREDICTED)
-    losses = tp.squared_difference(wanted, found)
+    target, predicted = read_pair(labels, predictions, "mean_squared_error", PREDICTED)
+    losses = tp.squared_difference(target, predicted)
     return reduce(losses, weights, reduction, "mean_squared_error")
 
 
@@ -114,8 +114,8 @@ def cosine_distance(
         Tensor(0.5, dtype=float32, device='cpu')
 
     """
-    wanted, found = read_pair(labels, predictions, "cosine_distance", PREDICTED)
-    losses = 1 - tp.sum(wanted * found, axis=axis, keepdims=True)
+    target, predicted = read_pair(labels, predictions, "cosine_distance", PREDICTED)
+    losses = 1 - tp.sum(target * predicted, axis=axis, keepdims=True)
     return reduce(losses, weights, reduction, "cosine_distance")
 
 
@@ -152,13 +152,13 @@ def huber_loss(
         Tensor([0.125, 8.   ], dtype=float32, device='cpu')
 
     """
-    wanted, found = read_pair(labels, predictions, "huber_loss", PREDICTED)
+    target, predicted = read_pair(labels, predictions, "huber_loss", PREDICTED)
     limit = dt.as_number(delta)
     if isinstance(limit, bool) or not isinstance(limit, int | float) or not limit > 0:
         raise ArgumentError(
             f"huber_loss: delta must be a number above 0, got {arguments.quoted(delta)}"
         )
-    error = wanted - found
+    error = target - predicted
     near = tp.clip(error, -limit, limit)  # |error| would bend at 0
     losses = near * (error - near * 0.5)
     return reduce(losses, weights, reduction, "huber_loss")

@@ -56,7 +56,7 @@ def binary_cross_entropy(
 
     """
     caller = "binary_cross_entropy"
-    wanted, p = read_pair(labels, predictions, caller, PREDICTED)
+    target, p = read_pair(labels, predictions, caller, PREDICTED)
     smoothing = arguments.real(label_smoothing, f"{caller}: label_smoothing")
 
     def cost(y: Tensor, p: Tensor) -> Tensor:
@@ -65,7 +65,7 @@ def binary_cross_entropy(
         return y * _take_cost(tp.log, p, p == 0) + (1 - y) * _take_cost(tp.log1p, -p, p == 1)
 
     return reduce(
-        kinds.compute(caller, cost, labels=wanted, predictions=p), weights, reduction, caller
+        kinds.compute(caller, cost, labels=target, predictions=p), weights, reduction, caller
     )
 
 
@@ -155,8 +155,8 @@ def log_loss(
         16.12
 
     """
-    wanted, p = read_pair(labels, predictions, "log_loss", PREDICTED)
+    target, p = read_pair(labels, predictions, "log_loss", PREDICTED)
     least = arguments.real(epsilon, "log_loss: epsilon")
-    missed = (1 - wanted) * tp.log(1 - p + least)
-    losses = -(wanted * tp.log(p + least)) - missed
+    missed = (1 - target) * tp.log(1 - p + least)
+    losses = -(target * tp.log(p + least)) - missed
     return reduce(losses, weights, reduction, "log_loss")

@@ -57,8 +57,8 @@ def hinge_loss(
         Tensor(0.6666667, dtype=float32, device='cpu')
 
     """
-    wanted, found = read_pair(labels, predictions, "hinge_loss", PREDICTED)
-    losses = tp.nn.relu(1 - (wanted * 2 - 1) * found)
+    target, predicted = read_pair(labels, predictions, "hinge_loss", PREDICTED)
+    losses = tp.nn.relu(1 - (target * 2 - 1) * predicted)
     return reduce(losses, weights, reduction, "hinge_loss")
 
 

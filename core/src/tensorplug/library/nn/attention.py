@@ -91,15 +91,15 @@ def scaled_dot_product_attention(
     low = [tensor.type for tensor in tensors if tensor.ndim < 2]
     if low:
         raise ShapeError(f"{_WHO}: q, k and v must have at least rank 2, got {low[0]}")
-    given = None if mask is None else as_tensor(mask, what=f"{_WHO}: mask")
+    masking = None if mask is None else as_tensor(mask, what=f"{_WHO}: mask")
     arguments.flag(is_causal, f"{_WHO}: is_causal")
     arguments.flag(grouped_query, f"{_WHO}: grouped_query")
     heads = None
     if grouped_query:
         heads = _count_heads(tensors)
-        tensors, given = _split_heads(tensors, given)
+        tensors, masking = _split_heads(tensors, masking)
     q, k, v = _broadcast(tensors)
-    bias, seen = _split_mask(given)
+    bias, seen = _split_mask(masking)
     if _drops(dropout, dropout_key):
         options = {"causal": is_causal, "scale": scale}
         y = _attend_with_dropout((q, k, v, bias, seen), dropout, dropout_key, options)
@@ -185,7 +185,7 @@ def _drops(rate: Any, key: Any) -> bool:
 
 
 def _attend_with_dropout(
-    operands: tuple[Any, ...], rate: float, key: Any, given: dict[str, Any]
+    operands: tuple[Any, ...], rate: float, key: Any, attributes: dict[str, Any]
 ) -> Tensor:
     """Return attention whose weights, all of them at once in memory, are dropped at random.
 
@@ -197,7 +197,7 @@ def _attend_with_dropout(
     cast: list[Any] = [None if x is None else tp.astype(x, dtype) for x in inexact]
     q, k, v, bias = cast
     types = [_type(operand) for operand in (q, k, v, bias, mask)]
-    options, (of_y, _) = specs.ATTENTION.resolve(types, given)
+    options, (of_y, _) = specs.ATTENTION.resolve(types, attributes)
     weights = attention_scores.softmax(attention_scores.scores(q, k, bias, mask, **options))
     return tp.astype(
         tp.matmul(tp.nn.dropout(key, weights, rate), attention_scores.wide(v)), of_y.dtype

@@ -58,13 +58,13 @@ def embedding(table: ArrayLike, indices: ArrayLike, *, padding_index: int | None
     at = as_tensor(indices, what="embedding: indices")
     if at.dtype not in dt.INTEGER:
         raise DTypeError(f"embedding: indices must be integers, got {at.type}")
-    found = tp.take(weights, at, axis=0)
+    vectors = tp.take(weights, at, axis=0)
     if padding_index is None:
-        return found
+        return vectors
     rows, row = weights.shape[0], shapes.index(padding_index, "embedding: padding_index")
     if not -rows <= row < rows:
         raise OutOfRangeError(f"embedding: padding_index {row} is out of range for {rows} rows")
-    return tp.where(tp.expand_dims(_names_row(at, row % rows, rows), axis=-1), 0, found)
+    return tp.where(tp.expand_dims(_names_row(at, row % rows, rows), axis=-1), 0, vectors)
 
 
 def _names_row(indices: Tensor, row: int, rows: int) -> Tensor:

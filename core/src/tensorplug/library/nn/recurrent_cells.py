@@ -87,11 +87,11 @@ def _check_cell(
             f"{list(data)}, {list(c)} and {list(h)}"
         )
     units = c[1]
-    wanted = (data[1] + units, 4 * units)
-    if lstm_kernel != wanted or lstm_bias != wanted[1:]:
+    expected = (data[1] + units, 4 * units)
+    if lstm_kernel != expected or lstm_bias != expected[1:]:
         raise ShapeError(
             f"basic_lstm_cell: for {data[1]} inputs and {units} units lstm_kernel must be "
-            f"{list(wanted)} and lstm_bias {list(wanted[1:])}, got {list(lstm_kernel)} and "
+            f"{list(expected)} and lstm_bias {list(expected[1:])}, got {list(lstm_kernel)} and "
             f"{list(lstm_bias)}"
         )
 

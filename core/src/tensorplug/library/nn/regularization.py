@@ -59,16 +59,16 @@ def dropout(
     tensor = as_tensor(x, what="dropout: x")
     if tensor.dtype not in dt.INEXACT:
         raise DTypeError(f"dropout: x must have a floating dtype, got {tensor.type}")
-    given: Any = dt.as_number(rate)
-    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given < 1:
+    number: Any = dt.as_number(rate)
+    if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number < 1:
         raise ArgumentError(
-            f"dropout: rate must be a number in [0, 1), got {arguments.quoted(given)}"
+            f"dropout: rate must be a number in [0, 1), got {arguments.quoted(number)}"
         )
     shape = _read_noise_shape(tensor.shape, noise_shape)
-    if not given:
+    if not number:
         return tensor
-    kept = tp.random.bernoulli(checked, shape, p=1.0 - given)
-    return tp.where(kept, tensor / (1.0 - given), 0.0)
+    kept = tp.random.bernoulli(checked, shape, p=1.0 - number)
+    return tp.where(kept, tensor / (1.0 - number), 0.0)
 
 
 def _read_noise_shape(x: Shape, noise_shape: Any) -> Shape:

@@ -65,8 +65,8 @@ def categorical(
     if not classes:
         raise ShapeError(f"categorical: axis {axis} of logits {scores.type} is empty")
     sizes = drawing.fit_shape("categorical", shape, [batch])
-    found = tp.argmax(last + tp.random.gumbel(checked, (*sizes, classes), chosen), axis=-1)
-    return tp.astype(found, dt.default_int, copy=False)
+    drawn = tp.argmax(last + tp.random.gumbel(checked, (*sizes, classes), chosen), axis=-1)
+    return tp.astype(drawn, dt.default_int, copy=False)
 
 
 def permutation(
@@ -162,20 +162,20 @@ def choice(
     checked = as_key(key, "choice")
     count, source = _count_choices("choice", a, axis)
     sizes = shapes.as_shape(shape, "choice: shape")
-    wanted = prod(sizes)
-    if wanted > count and (not replace or not count):
-        raise ArgumentError(f"choice: cannot choose {wanted} of {count} without repetition")
+    total = prod(sizes)
+    if total > count and (not replace or not count):
+        raise ArgumentError(f"choice: cannot choose {total} of {count} without repetition")
     weights = None if p is None else _compute_log_weights(p, count)
     pick = _choose_with_repetition if replace else _choose_without_repetition
     picked = pick(checked, count, sizes, weights)
     return _take(source, picked, axis)
 
 
-def _take(source: Tensor | None, places: Tensor, axis: int) -> Tensor:
-    """Return the slices at ``places``, which are the result themselves if there is no source."""
+def _take(source: Tensor | None, positions: Tensor, axis: int) -> Tensor:
+    """Return the slices at ``positions``, the result themselves if there is no source."""
     if source is None:
-        return tp.astype(places, dt.default_int, copy=False)
-    return tp.gather(source, places, axis=axis)
+        return tp.astype(positions, dt.default_int, copy=False)
+    return tp.gather(source, positions, axis=axis)
 
 
 def _choose_with_repetition(
@@ -189,10 +189,10 @@ def _choose_with_repetition(
 def _choose_without_repetition(
     key: Tensor, count: int, shape: Shape, weights: Tensor | None
 ) -> Tensor:
-    wanted = prod(shape)
+    total = prod(shape)
     if weights is None:
-        return tp.reshape(tp.slice(_draw_order(key, count), (0,), (wanted,)), shape)
-    _, order = tp.topk(weights + tp.random.gumbel(key, (count,), weights.dtype), wanted)
+        return tp.reshape(tp.slice(_draw_order(key, count), (0,), (total,)), shape)
+    _, order = tp.topk(weights + tp.random.gumbel(key, (count,), weights.dtype), total)
     return tp.reshape(order, shape)
 
 

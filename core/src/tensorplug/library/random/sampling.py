@@ -84,11 +84,11 @@ def gumbel(
 
     """
     checked = as_key(key, "gumbel")
-    sizes, chosen, (place, width) = drawing.parameters(
+    sizes, chosen, (center, width) = drawing.parameters(
         "gumbel", shape, dtype, loc=loc, scale=scale
     )
     x = -tp.log(tp.random.exponential(checked, sizes, chosen))
-    return drawing.shift_and_scale(x, place, width)
+    return drawing.shift_and_scale(x, center, width)
 
 
 # The largest magnitude of a bound: beyond, too few floats are left between the bounds.

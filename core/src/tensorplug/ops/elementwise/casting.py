@@ -87,22 +87,22 @@ def astype(
         Tensor([0.1001], dtype=bfloat16, device='cpu')
 
     """
-    wanted = dt.of(dtype, "astype")
+    result_dtype = dt.of(dtype, "astype")
     flag(copy, "astype: copy")
     if saturate is not False and flag(saturate, "astype: saturate"):
-        return _saturated(x, wanted, device)
+        return _saturated(x, result_dtype, device)
 
     def converted() -> Tensor:
         tensor: Any = x if copy else as_tensor(x, what="astype: x")
-        if not copy and tensor.dtype is wanted:
+        if not copy and tensor.dtype is result_dtype:
             same: Tensor = tensor
             return same
-        if wanted is dt.string:  # Cast is of numbers
+        if result_dtype is dt.string:  # Cast is of numbers
             if not hasattr(tensor, "_placement"):
                 tensor = as_tensor(tensor, what="astype: x")
-            if tensor.dtype is wanted:
+            if tensor.dtype is result_dtype:
                 return dispatch_unary(IDENTITY, tensor)
-        return dispatch(CAST, tensor, dtype=wanted)
+        return dispatch(CAST, tensor, dtype=result_dtype)
 
     return converted() if device is None else run_on(device, converted)
 
@@ -116,10 +116,10 @@ def _saturated(x: Any, dtype: DType, device: str | None) -> Tensor:
     if tensor.dtype in dt.BOOL or dtype in dt.BOOL | dt.COMPLEX:
         return astype(tensor, dtype, device=device)
     if dtype in dt.WHOLE and tensor.dtype in dt.FLOATING:
-        found = where(tensor <= float(dtype.min), dtype.min, astype(tensor, dtype))
+        clipped = where(tensor <= float(dtype.min), dtype.min, astype(tensor, dtype))
         # Powers of 2 are exact in any float, or infinite.
-        found = where(tensor >= float(dtype.max + 1), dtype.max, found)
-        return astype(found, dtype, device=device)
+        clipped = where(tensor >= float(dtype.max + 1), dtype.max, clipped)
+        return astype(clipped, dtype, device=device)
     if tensor.dtype in dt.INTEGER and dtype in dt.STORAGE - dt.WHOLE:
         tensor = astype(tensor, dt.unpacked(dtype))
     elif dtype in dt.FLOATING and dtype.max > tensor.dtype.max:

@@ -60,21 +60,23 @@ def check_existing(box_ind: Tensor, batch: int) -> Tensor:
 
 
 def samples_of(
-    image: Shape, box_ind: Tensor, found: Places, method: str
+    image: Shape, box_ind: Tensor, sampled: Places, method: str
 ) -> list[pixel_sampling.Sample]:
     """Return the samples of the crops' values."""
     if method == "nearest":
-        rows, columns = pixel_sampling.nearest(found.y), pixel_sampling.nearest(found.x)
+        rows, columns = pixel_sampling.nearest(sampled.y), pixel_sampling.nearest(sampled.x)
     else:
-        rows = pixel_sampling.linear(found.y, closed=True)
-        columns = pixel_sampling.linear(found.x, closed=True)
+        rows = pixel_sampling.linear(sampled.y, closed=True)
+        columns = pixel_sampling.linear(sampled.x, closed=True)
     return _list_samples(image, box_ind, rows, columns)
 
 
-def sloped_samples_of(image: Shape, box_ind: Tensor, found: Places) -> list[pixel_sampling.Sample]:
+def sloped_samples_of(
+    image: Shape, box_ind: Tensor, sampled: Places
+) -> list[pixel_sampling.Sample]:
     """Return the samples of the slopes of the crops' values, for the bilinear method."""
-    rows = pixel_sampling.between(found.y, image[1])
-    columns = pixel_sampling.between(found.x, image[2])
+    rows = pixel_sampling.between(sampled.y, image[1])
+    columns = pixel_sampling.between(sampled.x, image[2])
     return _list_samples(image, box_ind, rows, columns)
 
 

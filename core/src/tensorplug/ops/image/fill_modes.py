@@ -37,8 +37,8 @@ def slope(at: Numbers, length: int, mode: str, by: Arithmetic) -> Numbers:
         return at * 0 + 1
     if length == 1:
         return at * 0
-    place = _repeat(at, length, mode, by)
-    flat = by.where(place < 0, 0, by.where(place > length - 1, 0, at * 0 + 1))
+    position = _repeat(at, length, mode, by)
+    flat = by.where(position < 0, 0, by.where(position > length - 1, 0, at * 0 + 1))
     if mode != "reflect":
         return flat
     half = by.floor(at / length) / 2

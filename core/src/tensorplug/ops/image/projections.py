@@ -56,10 +56,10 @@ def project(transforms: Tensor, size: Pair) -> Projection:
 
 
 def samples_of(
-    image: Shape, found: Projection, interpolation: str, fill_mode: str
+    image: Shape, projection: Projection, interpolation: str, fill_mode: str
 ) -> list[pixel_sampling.Sample]:
     """Return the samples of the result's values."""
-    y, x = _map_places(image, found, fill_mode)
+    y, x = _map_places(image, projection, fill_mode)
     if interpolation == "nearest":
         rows, columns = pixel_sampling.nearest(y), pixel_sampling.nearest(x)
     else:
@@ -69,24 +69,24 @@ def samples_of(
 
 
 def sloped_samples_of(
-    image: Shape, found: Projection, fill_mode: str
+    image: Shape, projection: Projection, fill_mode: str
 ) -> list[pixel_sampling.Sample]:
     """Return the samples of the slopes of the result's values, for bilinear interpolation.
 
     Beyond the last pixel, samples are the fill value in mode "constant"; other modes have none.
     """
     if fill_mode == "constant":
-        return samples_of(image, found, "bilinear", fill_mode)
-    y, x = _map_places(image, found, fill_mode)
+        return samples_of(image, projection, "bilinear", fill_mode)
+    y, x = _map_places(image, projection, fill_mode)
     rows = pixel_sampling.between(y, image[1])
     columns = pixel_sampling.between(x, image[2])
     return pixel_sampling.samples(image, _number_first_pixels(image), rows, columns)
 
 
-def _map_places(image: Shape, found: Projection, fill_mode: str) -> tuple[Tensor, Tensor]:
+def _map_places(image: Shape, projection: Projection, fill_mode: str) -> tuple[Tensor, Tensor]:
     """Return the places after the fill mode is applied."""
-    y = fill_modes.mapped(found.y, image[1], fill_mode, BY_OPS)
-    return y, fill_modes.mapped(found.x, image[2], fill_mode, BY_OPS)
+    y = fill_modes.mapped(projection.y, image[1], fill_mode, BY_OPS)
+    return y, fill_modes.mapped(projection.x, image[2], fill_mode, BY_OPS)
 
 
 def _number_first_pixels(image: Shape) -> Tensor:

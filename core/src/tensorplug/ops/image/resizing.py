@@ -98,12 +98,12 @@ def _compute_positions(
     old: int, new: int, *, align_corners: bool, half_pixel_centers: bool
 ) -> NDArray[np.float64]:
     """Return each new pixel's place on the old axis."""
-    places = np.arange(new, dtype=np.float64)
+    positions = np.arange(new, dtype=np.float64)
     if half_pixel_centers:
-        places += 0.5
+        positions += 0.5
     if align_corners and new > 1:
-        return places * ((old - 1) / (new - 1))
-    return places * (old / max(new, 1))
+        return positions * ((old - 1) / (new - 1))
+    return positions * (old / max(new, 1))
 
 
 def size_attribute() -> Attribute:

@@ -85,11 +85,11 @@ def nonzero(x: ArrayLike, /) -> tuple[Tensor, ...]:
     x = as_tensor(x, what="nonzero: x")
     if not x.ndim:
         raise ShapeError("nonzero: x must have at least rank 1, got rank 0")
-    found = dispatch_unary(WHERE, x)
-    count = found.shape[0]
+    coordinates = dispatch_unary(WHERE, x)
+    count = coordinates.shape[0]
     if x.ndim == 1:
-        return (movement.reshape(found, (count,)),)
-    columns = (extents.slice(found, (0, axis), (count, 1)) for axis in range(x.ndim))
+        return (movement.reshape(coordinates, (count,)),)
+    columns = (extents.slice(coordinates, (0, axis), (count, 1)) for axis in range(x.ndim))
     return tuple(movement.reshape(column, (count,)) for column in columns)
 
 
@@ -144,7 +144,7 @@ def boolean_mask(x: TensorLike, mask: ArrayLike, axis: int = 0) -> Tensor:
         shape = (*x.shape[:at], mask.size, *x.shape[end:])
         merged = dispatch(movement.RESHAPE, x, shape=shape)
         mask = dispatch(movement.RESHAPE, mask, shape=(mask.size,))
-    found = dispatch_unary(WHERE, mask)  # [n, 1]; the calls below need new plans for each n
+    positions = dispatch_unary(WHERE, mask)  # [n, 1]; the calls below need new plans for each n
     if not at:
-        return dispatch_binary(indexing.GATHER_ND, merged, found)
-    return indexing.gather(merged, movement.reshape(found, (found.shape[0],)), axis=at)
+        return dispatch_binary(indexing.GATHER_ND, merged, positions)
+    return indexing.gather(merged, movement.reshape(positions, (positions.shape[0],)), axis=at)

@@ -79,9 +79,9 @@ def _take_number(x: Tensor, number: int) -> Tensor | None:
     shape = x._placement.type.shape
     if not (shape and -shape[0] <= number < shape[0]):
         return None
-    place = number if number >= 0 else number + shape[0]
+    position = number if number >= 0 else number + shape[0]
     context = current_context()
-    index = engine_of(context).constant(context, indexing.GATHER_V2, 1, place, x)
+    index = engine_of(context).constant(context, indexing.GATHER_V2, 1, position, x)
     return dispatch_binary(indexing.GATHER_V2, x, index)
 
 
@@ -94,8 +94,8 @@ def _take_numbers(x: Tensor, key: tuple[Any, ...]) -> Tensor | None:
     numbers = subscripts.read_integers(shape, key)
     if numbers is not None:
         return _take_element(x, numbers)
-    found = subscripts.read_axis_and_number(shape, key) if len(shape) > 1 else None
-    return None if found is None else _take_along(x, *found)
+    axis_and_number = subscripts.read_axis_and_number(shape, key) if len(shape) > 1 else None
+    return None if axis_and_number is None else _take_along(x, *axis_and_number)
 
 
 def iterate_rows(x: Tensor) -> Iterator[Tensor]:
@@ -186,15 +186,15 @@ def _take_along(x: Tensor, axis: int, number: int) -> Tensor:
     if not axis:
         return dispatch_binary(indexing.GATHER_V2, x, index)  # a faster path for axis 0
     key = (_READING, x._placement, axis, index._placement)
-    found = dispatch_cached(key, x, index)
-    if found is None:
-        found = dispatch(indexing.GATHER_V2, x, index, axis=axis)
+    picked = dispatch_cached(key, x, index)
+    if picked is None:
+        picked = dispatch(indexing.GATHER_V2, x, index, axis=axis)
         options = freeze_attributes({"axis": axis})
         known = (indexing.GATHER_V2, x._placement, index._placement, *options)
         plan = context.plans.get(known)
         if plan is not None:
             plan.device.add_key(key, plan, known, plan)
-    return found
+    return picked
 
 
 def _take_element(x: Tensor, numbers: tuple[int, ...]) -> Tensor:
@@ -288,8 +288,8 @@ def apply_picks(x: Tensor, subscript: Subscript) -> Tensor:
         return move_axes(result, picks[0].axis, place, rank)
     rows, axes = combine_indices(x, picks)
     front = movement.permute_dims(x, (*axes, *_list_other_axes(x.ndim, axes)))
-    found = indexing.gather_nd(front, rows)
-    return move_axes(found, 0, place, rows.ndim - 1)
+    picked = indexing.gather_nd(front, rows)
+    return move_axes(picked, 0, place, rows.ndim - 1)
 
 
 def _apply_pick(x: Tensor, pick: Pick) -> tuple[Tensor, int]:

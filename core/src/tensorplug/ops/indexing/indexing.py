@@ -251,8 +251,8 @@ def take_along_axis(x: TensorLike, indices: ArrayLike, /, axis: int = -1) -> Ten
         wide = operand if operand.shape == target else movement.broadcast_to(operand, target)
         return _swap_axes(wide, at, last)
 
-    found = gather(spread(x), spread(indices), axis=last, batch_dims=last)
-    return _swap_axes(found, at, last)
+    gathered = gather(spread(x), spread(indices), axis=last, batch_dims=last)
+    return _swap_axes(gathered, at, last)
 
 
 def _swap_axes(x: Tensor, a: int, b: int) -> Tensor:

@@ -121,12 +121,12 @@ def read_integers(shape: Shape, key: tuple[Any, ...]) -> tuple[int, ...] | None:
     """
     if not 1 < len(key) <= len(shape):
         return None
-    found = []
+    axes = []
     for entry, size in zip(key, shape, strict=False):  # the key may be shorter
         if entry.__class__ is not int or not -size <= entry < size:
             return None
-        found.append(entry if entry >= 0 else entry + size)
-    return tuple(found)
+        axes.append(entry if entry >= 0 else entry + size)
+    return tuple(axes)
 
 
 def read_axis_and_number(shape: Shape, key: tuple[Any, ...]) -> tuple[int, int] | None:
@@ -136,13 +136,13 @@ def read_axis_and_number(shape: Shape, key: tuple[Any, ...]) -> tuple[int, int] 
     """
     if len(key) > len(shape):
         return None
-    found = None
+    picked = None
     for axis, entry in enumerate(key):
-        if entry.__class__ is int and found is None and -shape[axis] <= entry < shape[axis]:
-            found = (axis, entry if entry >= 0 else entry + shape[axis])
+        if entry.__class__ is int and picked is None and -shape[axis] <= entry < shape[axis]:
+            picked = (axis, entry if entry >= 0 else entry + shape[axis])
         elif entry.__class__ is not slice or entry != _FULL_SLICE:
             return None
-    return found
+    return picked
 
 
 def _parse_basic(shape: Shape, key: tuple[Any, ...]) -> Subscript | None:

@@ -74,8 +74,12 @@ def solve_triangular(
         Tensor([2., 2.], dtype=float32, device='cpu')
 
     """
-    given: Any = trans  # it may be unhashable
-    if isinstance(given, bool) or not isinstance(given, int | str) or given not in _FORMS:
+    transposition: Any = trans  # it may be unhashable
+    if (
+        isinstance(transposition, bool)
+        or not isinstance(transposition, int | str)
+        or transposition not in _FORMS
+    ):
         raise ArgumentError(
             f"solve_triangular: trans must be 0, 1, 2, 'N', 'T' or 'C', got {quoted(trans)}"
         )
@@ -91,7 +95,7 @@ def solve_triangular(
     if form == "T":
         matrix, lower = matrix_transpose(matrix), not lower
     vector = rhs.ndim == 1
-    found = dispatch(
+    solved = dispatch(
         MATRIX_TRIANGULAR_SOLVE,
         matrix,
         expand_dims(rhs, axis=1) if vector else rhs,
@@ -99,4 +103,4 @@ def solve_triangular(
         adjoint=form == "C",
         unit_diagonal=unit_diagonal,
     )
-    return squeeze(found, -1) if vector else found
+    return squeeze(solved, -1) if vector else solved

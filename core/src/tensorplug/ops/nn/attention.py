@@ -83,15 +83,15 @@ def _infer_attention_grad(
     delta: TensorType,
 ) -> tuple[TensorType, ...]:
     y, rows = _infer_attention(q, k, v, bias, mask)
-    for name, operand, wanted in (
+    for name, operand, expected in (
         ("dy", dy, y),
         ("log_sum_exp", log_sum_exp, rows),
         ("delta", delta, rows),
     ):
-        if operand.shape != wanted.shape:
-            raise ShapeError(f"{name} must have shape {list(wanted.shape)}")
-        if operand.dtype is not wanted.dtype:
-            raise DTypeError(f"{name} must be {wanted.dtype}")
+        if operand.shape != expected.shape:
+            raise ShapeError(f"{name} must have shape {list(expected.shape)}")
+        if operand.dtype is not expected.dtype:
+            raise DTypeError(f"{name} must be {expected.dtype}")
     return q, k, v
 
 

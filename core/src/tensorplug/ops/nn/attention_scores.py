@@ -50,16 +50,16 @@ def scores(
     scale: float,
 ) -> Tensor:
     """Return the scores ``[..., n_q, n_k]`` in float32 at least, -inf where nothing is seen."""
-    found = times_transposed(wide(q) * scale, wide(k))
+    product = times_transposed(wide(q) * scale, wide(k))
     if bias is not None:
-        found = found + wide(bias)
+        product = product + wide(bias)
     if mask is not None:
-        found = where(mask, found, -_INFINITE)
+        product = where(mask, product, -_INFINITE)
     if causal:
-        queries, keys = found.shape[-2:]
+        queries, keys = product.shape[-2:]
         seen = greater_equal(column(arange(queries)), arange(keys))
-        found = where(seen, found, -_INFINITE)
-    return found
+        product = where(seen, product, -_INFINITE)
+    return product
 
 
 def exponentials(of: Tensor) -> tuple[Tensor, Tensor]:

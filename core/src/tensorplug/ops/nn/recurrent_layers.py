@@ -45,16 +45,16 @@ def check_operands(
         raise ShapeError("gates must have rank 3, [batch, time, gates * units]")
     batch, time, width = known["gates"].shape
     units = width // gates
-    for name, given in known.items():
-        wanted: Shape = (batch, time, gates * units if name == "gates" else units)
+    for name, operand in known.items():
+        expected: Shape = (batch, time, gates * units if name == "gates" else units)
         if name == "recurrent":
-            wanted = units, gates * units
+            expected = units, gates * units
         elif name == "bias":
-            wanted = (gates * units,)
+            expected = (gates * units,)
         elif len(name) == 1:
-            wanted = batch, units
-        if given.shape != wanted:
-            raise ShapeError(f"{name} must have shape {list(wanted)}, got {list(given.shape)}")
+            expected = batch, units
+        if operand.shape != expected:
+            raise ShapeError(f"{name} must have shape {list(expected)}, got {list(operand.shape)}")
     if mask is not None and mask.shape != (batch, time):
         raise ShapeError(f"mask must have shape {[batch, time]}, got {list(mask.shape)}")
     return batch, time, units
@@ -117,10 +117,10 @@ def read(
     shapes: dict[str, Shape] = dict.fromkeys(weights, (*lead, gates * units))
     shapes["kernel"] = (*lead, features, gates * units)
     shapes["recurrent_kernel"] = (*lead, units, gates * units)
-    given = {name: value for name, value in weights.items() if value is not None}
+    present = {name: value for name, value in weights.items() if value is not None}
     parameters = {
         name: _read_shaped(value, shapes[name], f"{caller}: {name}")
-        for name, value in given.items()
+        for name, value in present.items()
     }
     dtype = dt.promote([sequences.dtype, *[item.dtype for item in parameters.values()]])
     full = [

@@ -88,8 +88,8 @@ def lstm_grad(operands: Tensors, mask: Tensor | None) -> list[Tensor]:
         return (dh, _kept(seen, inner * forget, dc)), [dgates]
 
     sequences = [dhidden, dcell, of_c, of_h, to_c, f]
-    states, found = _run(step, zeros, sequences, mask, backwards=True)
-    return _narrow([*found, *states], operands)
+    states, gradients = _run(step, zeros, sequences, mask, backwards=True)
+    return _narrow([*gradients, *states], operands)
 
 
 def gru(operands: Tensors, mask: Tensor | None) -> Tensor:
@@ -134,8 +134,8 @@ def gru_grad(operands: Tensors, mask: Tensor | None) -> list[Tensor]:
         return [_kept(seen, after, dh)], [thrice * to_gates, dproducts]
 
     sequences = [dhidden, of_gates, of_products, z]
-    states, found = _run(step, [zeros_like(h)], sequences, mask, backwards=True)
-    return _narrow([*found, *states], operands)
+    states, gradients = _run(step, [zeros_like(h)], sequences, mask, backwards=True)
+    return _narrow([*gradients, *states], operands)
 
 
 def _run(
@@ -162,16 +162,16 @@ def _run(
         after, results = step(now[:count], slices, seen)
         return [*after, *results]
 
-    found = run_steps(flat, states, columns, reverse=backwards)
-    return found[:count], [moveaxis(x, 0, 1) for x in found[count:]]
+    stacked = run_steps(flat, states, columns, reverse=backwards)
+    return stacked[:count], [moveaxis(x, 0, 1) for x in stacked[count:]]
 
 
 def _wide(operands: Tensors) -> list[Tensor]:
     return [widen_half(x) for x in operands]
 
 
-def _narrow(found: Tensors, operands: Tensors) -> list[Tensor]:
-    return [astype(x, operands[0].dtype, copy=False) for x in found]
+def _narrow(gradients: Tensors, operands: Tensors) -> list[Tensor]:
+    return [astype(x, operands[0].dtype, copy=False) for x in gradients]
 
 
 def _kept(seen: Tensor | None, new: Tensor, old: Tensor) -> Any:

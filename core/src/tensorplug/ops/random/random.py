@@ -365,13 +365,13 @@ def bits(key: KeyLike, shape: ShapeLike = (), dtype: DTypeLike = dt.uint32) -> T
         Tensor([213, 141], dtype=uint8, device='cpu')
 
     """
-    wanted = dt.of(dtype, "bits")
-    if wanted not in dt.UNSIGNED:
-        raise DTypeError(f"bits: dtype must be an unsigned integer dtype, got {wanted}")
+    result_dtype = dt.of(dtype, "bits")
+    if result_dtype not in dt.UNSIGNED:
+        raise DTypeError(f"bits: dtype must be an unsigned integer dtype, got {result_dtype}")
     checked, sizes = as_key(key, "bits"), shapes.as_shape(shape, "bits: shape")
-    if wanted is not dt.uint64:
+    if result_dtype is not dt.uint64:
         words = dispatch(RANDOM_BITS, checked, shape=sizes)
-        return words if wanted is dt.uint32 else astype(words, wanted)
+        return words if result_dtype is dt.uint32 else astype(words, result_dtype)
     words = dispatch(RANDOM_BITS, checked, shape=(*sizes, 2))
     weights = as_tensor(np.array([1, 1 << 32], np.uint64))
-    return reduction.sum(astype(words, wanted) * weights, axis=-1)
+    return reduction.sum(astype(words, result_dtype) * weights, axis=-1)

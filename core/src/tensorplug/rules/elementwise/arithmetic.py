@@ -100,5 +100,5 @@ def _share(dy: Tensor, wins: Tensor, ties: Tensor) -> Tensor:
 
 @rules.jvp(arithmetic.ADD_N, "xs")
 def add_n_jvp(xs_dot: list[Tensor | None]) -> Tensor:
-    given = [tangent for tangent in xs_dot if tangent is not None]
-    return arithmetic.add_n(given) if len(given) > 1 else given[0]
+    tangents = [tangent for tangent in xs_dot if tangent is not None]
+    return arithmetic.add_n(tangents) if len(tangents) > 1 else tangents[0]

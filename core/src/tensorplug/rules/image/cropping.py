@@ -43,9 +43,9 @@ def image(
     shape = image_type.shape
     if not dy.size:
         return zeros(shape, dtype=dy.dtype)
-    found = places(shape, boxes, crop_size)
-    parts = samples_of(shape, box_ind, found, method)
-    return pixel_sampling.scatter(_mask_unread(dy, box_ind, found, shape[0]), parts, shape)
+    sampled = places(shape, boxes, crop_size)
+    parts = samples_of(shape, box_ind, sampled, method)
+    return pixel_sampling.scatter(_mask_unread(dy, box_ind, sampled, shape[0]), parts, shape)
 
 
 @rules.vjp(ops.CROP_AND_RESIZE, "boxes")
@@ -54,19 +54,19 @@ def boxes(
 ) -> Tensor:
     if method == "nearest" or not dy.size:
         return zeros(boxes.shape, dtype=boxes.dtype)
-    found = places(image.shape, boxes, crop_size)
-    parts = sloped_samples_of(image.shape, box_ind, found)
-    inside_dy = _mask_unread(dy, box_ind, found, image.shape[0])
+    sampled = places(image.shape, boxes, crop_size)
+    parts = sloped_samples_of(image.shape, box_ind, sampled)
+    inside_dy = _mask_unread(dy, box_ind, sampled, image.shape[0])
     along_y, along_x = pixel_sampling.slopes(inside_dy, image, parts, 0)
     y1, y2 = _route_to_edges(sum_(along_y, axis=2), image.shape[1])
     x1, x2 = _route_to_edges(sum_(along_x, axis=1), image.shape[2])
     return astype(stack((y1, x1, y2, x2), axis=1), boxes.dtype)
 
 
-def _mask_unread(dy: Tensor, box_ind: Tensor, found: Places, batch: int) -> Tensor:
+def _mask_unread(dy: Tensor, box_ind: Tensor, sampled: Places, batch: int) -> Tensor:
     """Return dy, but 0 where no pixel was read."""
     real = reshape(check_existing(box_ind, batch), (-1, 1, 1))
-    return where(expand_dims(logical_and(found.inside, real), axis=-1), dy, 0)
+    return where(expand_dims(logical_and(sampled.inside, real), axis=-1), dy, 0)
 
 
 def _route_to_edges(cotangent: Tensor, length: int) -> tuple[Tensor, Tensor]:

@@ -43,9 +43,9 @@ def image(
 ) -> Tensor:
     if not dy.size:
         return zeros(image_type.shape, dtype=dy.dtype)
-    found = project(transforms, (dy.shape[1], dy.shape[2]))
-    parts = samples_of(image_type.shape, found, interpolation, fill_mode)
-    finite_dy = where(expand_dims(found.finite, axis=-1), dy, 0)
+    projection = project(transforms, (dy.shape[1], dy.shape[2]))
+    parts = samples_of(image_type.shape, projection, interpolation, fill_mode)
+    finite_dy = where(expand_dims(projection.finite, axis=-1), dy, 0)
     return pixel_sampling.scatter(finite_dy, parts, image_type.shape)
 
 
@@ -60,20 +60,20 @@ def transforms(
 ) -> Tensor:
     if interpolation == "nearest" or not dy.size:
         return zeros(transforms.shape, dtype=transforms.dtype)
-    found = project(transforms, (dy.shape[1], dy.shape[2]))
-    parts = sloped_samples_of(image.shape, found, fill_mode)
-    finite_dy = where(expand_dims(found.finite, axis=-1), dy, 0)
+    projection = project(transforms, (dy.shape[1], dy.shape[2]))
+    parts = sloped_samples_of(image.shape, projection, fill_mode)
+    finite_dy = where(expand_dims(projection.finite, axis=-1), dy, 0)
     along_y, along_x = pixel_sampling.slopes(finite_dy, image, parts, fill_value)
-    scale = where(found.finite, found.scale, 1)
+    scale = where(projection.finite, projection.scale, 1)
     y, x = (
         astype(slope, place.dtype) * fill_modes.slope(place, length, fill_mode, BY_OPS) / scale
         for slope, place, length in (
-            (along_y, found.y, image.shape[1]),
-            (along_x, found.x, image.shape[2]),
+            (along_y, projection.y, image.shape[1]),
+            (along_x, projection.x, image.shape[2]),
         )
     )
-    both = -(x * found.x + y * found.y)
-    columns, rows = found.columns, found.rows
+    both = -(x * projection.x + y * projection.y)
+    columns, rows = projection.columns, projection.rows
     cotangents = (x * columns, x * rows, x, y * columns, y * rows, y, both * columns, both * rows)
     gathered = stack([sum_(part, axis=(1, 2)) for part in cotangents], axis=1)
     return astype(gathered, transforms.dtype)

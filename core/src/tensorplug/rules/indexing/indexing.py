@@ -150,8 +150,8 @@ def gather_nd_batch(
 def scatter_nd_batch(
     indices: Tensor, updates: Tensor, *, shape: Shape, batched: frozenset[str], size: int
 ) -> Tensor:
-    places, values = _at_places(indices, updates, shape, batched, size)
-    return writing.scatter_nd(places, values, (size, *shape))
+    targets, values = _at_places(indices, updates, shape, batched, size)
+    return writing.scatter_nd(targets, values, (size, *shape))
 
 
 @rules.batch(writing.TENSOR_SCATTER_UPDATE)
@@ -164,9 +164,9 @@ def tensor_scatter_update(
     size: int,
     out: TensorType,
 ) -> Tensor:
-    places, values = _at_places(indices, updates, out.shape, batched, size)
+    targets, values = _at_places(indices, updates, out.shape, batched, size)
     return writing.tensor_scatter_update(
-        in_front(tensor, "tensor" in batched, size), places, values
+        in_front(tensor, "tensor" in batched, size), targets, values
     )
 
 
@@ -181,9 +181,9 @@ def tensor_scatter_reduce(
     size: int,
     out: TensorType,
 ) -> Tensor:
-    places, values = _at_places(indices, updates, out.shape, batched, size)
+    targets, values = _at_places(indices, updates, out.shape, batched, size)
     whole = in_front(tensor, "tensor" in batched, size)
-    return scattering.tensor_scatter_reduce(whole, places, values, **attributes)
+    return scattering.tensor_scatter_reduce(whole, targets, values, **attributes)
 
 
 def _at_places(

@@ -67,8 +67,8 @@ def scatter_reduce(
         result = gather_nd(dy, rows)
     elif reduction == "multiply":
         incoming = gather_nd(dy * tensor if include_self else dy, rows)
-        places = flatten_indices(rows, dy.shape[: rows.shape[1]])
-        others = segmented_scans.multiply_others(reshape(updates, (rows.shape[0], -1)), places)
+        targets = flatten_indices(rows, dy.shape[: rows.shape[1]])
+        others = segmented_scans.multiply_others(reshape(updates, (rows.shape[0], -1)), targets)
         result = reshape(incoming, others.shape) * others
     else:
         _, attains, count = _find_extremes(tensor, rows, updates, out, include_self=include_self)

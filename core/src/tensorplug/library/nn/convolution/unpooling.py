@@ -59,16 +59,16 @@ def max_unpool(
     """
     caller = "max_unpool"
     values = as_tensor(x, what=f"{caller}: x")
-    places = as_tensor(indexes, what=f"{caller}: indexes")
+    positions = as_tensor(indexes, what=f"{caller}: indexes")
     shape = shapes.as_shape(output_shape, f"{caller}: output_shape")
     if values.dtype not in dt.NUMERIC:
         raise DTypeError(f"{caller}: x must hold numbers, got {values.type}")
-    if places.dtype not in dt.INTEGER:
-        raise DTypeError(f"{caller}: indexes must be integers, got {places.type}")
-    if values.ndim != 4 or places.shape != values.shape:
+    if positions.dtype not in dt.INTEGER:
+        raise DTypeError(f"{caller}: indexes must be integers, got {positions.type}")
+    if values.ndim != 4 or positions.shape != values.shape:
         raise ShapeError(
             f"{caller}: x must be [batch, height, width, channels] and indexes of its shape, got "
-            f"{values.type} and {places.type}"
+            f"{values.type} and {positions.type}"
         )
     if len(shape) != 4 or shape[0] != values.shape[0] or shape[3] != values.shape[3]:
         raise ShapeError(
@@ -80,11 +80,11 @@ def max_unpool(
     rows = 1 if include_batch_in_index else shape[0]
     length = prod(shape) if include_batch_in_index else prod(shape[1:])
     count = values.size // max(rows, 1)
-    wide = tp.astype(places, dt.int64 if length > _MOST else dt.int32)
+    wide = tp.astype(positions, dt.int64 if length > _MOST else dt.int32)
     at = tp.maximum(tp.reshape(wide, (rows, count)), -1) + 1
     row = tp.broadcast_to(tp.expand_dims(tp.arange(rows, dtype=at.dtype), axis=-1), at.shape)
     base = tp.zeros((rows, length + 1), dtype=values.dtype)
-    found = tp.tensor_scatter_update(
+    filled = tp.tensor_scatter_update(
         base, tp.stack([row, at], axis=-1), tp.reshape(values, at.shape)
     )
-    return tp.reshape(tp.slice(found, (0, 1), (rows, length)), shape)
+    return tp.reshape(tp.slice(filled, (0, 1), (rows, length)), shape)
