@@ -194,7 +194,7 @@ def _specs() -> dict[str, KernelSpec]:
     }
 
 
-specs = Specs(_specs)
+specs: Specs = Specs(_specs)
 """Every kernel spec of the core: ``specs.CONV2D``."""
 
 # Loaded when first asked for, from these modules: `tensorplug.library` needs none of them.

@@ -52,7 +52,7 @@ class OutputError(Exception):
     def __init__(self, error: OSError) -> None:
         super().__init__(str(error))
         # Windows reports a closed pipe as EINVAL.
-        self.closed = isinstance(error, BrokenPipeError) or (
+        self.closed: bool = isinstance(error, BrokenPipeError) or (
             os.name == "nt" and error.errno == errno.EINVAL
         )
 

@@ -91,7 +91,8 @@ class StandInDevice(Device):
     def __init__(self, real: Device, backend: StandInBackend, interpreter: Any) -> None:
         super().__init__(real.name, real.backend_name, backend, real.owner, real.host)
         self.real: Device = real
-        self.root, self.is_real = real.root, False
+        self.root: Device = real.root
+        self.is_real: bool = False
         self.interpreter = interpreter
 
     def placement(self, type_: TensorType, *, committed: bool = False) -> Placement:

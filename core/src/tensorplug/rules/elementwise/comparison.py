@@ -6,7 +6,7 @@ from tensorplug.contract.rules import RuleTable
 from tensorplug.ops.elementwise import comparison as ops
 
 rules: RuleTable = RuleTable()
-for spec in (
+for _spec in (
     ops.EQUAL,
     ops.NOT_EQUAL,
     ops.LESS,
@@ -21,4 +21,4 @@ for spec in (
     ops.IS_INF,
     ops.IS_NAN,
 ):
-    rules.stop(spec, because="gives truth values")
+    rules.stop(_spec, because="gives truth values")
