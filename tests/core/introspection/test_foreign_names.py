@@ -176,7 +176,8 @@ def test_dir_of_a_tensor():
     with sharing.engines.using(sharing.make()):
         listed = dir(tp.asarray([1.0]))
     assert {"shape", "sum", "__add__", "_buffer"} <= set(listed)
-    assert set(dir(tp.Tensor)) - set(listed) == set(foreign_members.MEMBERS)
+    hidden, hints = set(dir(tp.Tensor)) - set(listed), set(foreign_members.MEMBERS)
+    assert hints <= hidden <= hints | set(foreign_members.FUNCTIONS)
 
 
 def test_an_op_may_take_the_place_of_a_hint():

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from tensorplug.dispatch.tensor import Tensor
+from tensorplug.system.distributions import EXTENSIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -114,6 +115,13 @@ MEMBERS: Final = {
 }
 """What to write instead, by the name in another library."""
 
+FUNCTIONS: Final = {
+    name: f"write tensorplug.{name}(x)"
+    for name, source in EXTENSIONS.items()
+    if "." not in name and ":" in source
+}
+"""The same for functions of extensions; an extension that is installed may have methods there."""
+
 
 class _Absent:
     """An attribute that raises; an op of that name may take its place."""
@@ -134,8 +142,8 @@ class _Absent:
 
 
 def attach() -> None:
-    """Add to Tensor those of ``MEMBERS`` that it does not have."""
-    hints = {name: _Absent(name, advice) for name, advice in MEMBERS.items()}
+    """Add to Tensor those of ``MEMBERS`` and ``FUNCTIONS`` that it does not have."""
+    hints = {name: _Absent(name, advice) for name, advice in (FUNCTIONS | MEMBERS).items()}
     new = {name: hint for name, hint in hints.items() if not hasattr(Tensor, name)}
     for name, member in {**new, "__dir__": _present}.items():
         setattr(Tensor, name, member)
