@@ -1,1 +1,1 @@
-"""Special functions: gamma, error and Bessel functions, and functions of probabilities."""
+"""The complement of the error function; other special functions are in tensorplug-science."""
