@@ -14,8 +14,9 @@ tables               ``KernelTable``, ``RuleTable``, ``DecompositionTable``; ``t
 backend              ``Backend``, ``DeviceInfo``, ``Capabilities`` and the protocols behind them
 specs                ``specs.CONV2D``; ``KernelSpec``, ``Attribute``, ``TensorType`` for your own
 rules of specs       ``attributes``, ``inference``, ``shapes``, ``Windows``, ``expressions``
-compilers            ``Group``, with ``GroupInput``, ``Reduction`` and ``GroupOutput``;
-                     ``lift_constants``, ``disk_cache``, ``BuildNotice``
+compilers            ``groups``, the language of loops, of which ``Group``, ``GroupInput``,
+                     ``Reduction``, ``GroupOutput`` and ``lift_constants`` are names here as well;
+                     ``disk_cache``, ``BuildNotice``
 dtypes               ``dtypes``, ``DType``, ``narrowing``
 running ops          ``dispatch``, ``as_tensor``, ``tensor_from_buffer``, ``Tensor``, ``chained``
 errors               every class in ``tensorplug.errors``, a public module of its own; ``warn``;
@@ -91,6 +92,7 @@ from tensorplug.tensors import compiled_state, tree
 from tensorplug.tensors.importing import tensor_from_buffer
 
 if TYPE_CHECKING:
+    from tensorplug.contract import groups
     from tensorplug.contract.groups import (
         Group,
         GroupInput,
@@ -167,6 +169,7 @@ __all__ = [
     "dispatch_multiple",
     "dtypes",
     "expressions",
+    "groups",
     "hookimpl",
     "host_values",
     "inference",
@@ -215,6 +218,7 @@ _LATE: Final = {
     "TangentTable": "contract.rules",
     "child_processes": "system",
     "disk_cache": "system",
+    "groups": "contract",
     "hookimpl": "contract.hooks",
     "lift_constants": "contract.groups",
 }

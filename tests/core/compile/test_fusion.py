@@ -17,7 +17,7 @@ from tensorplug.dispatch.calls import dispatch
 from tensorplug.dispatch.context import Context, use_context
 from tensorplug_conformance.selftest.delegates import Delegate
 from tensorplug_conformance.selftest.programs.engines import delegating
-from tensorplug_conformance.selftest.programs.groups import interpreter
+from tensorplug_conformance.interpreter import interpreter
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -18,7 +18,7 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.dispatch.context import current_context, engine_of
 from tensorplug_conformance.cases import tables
 from tensorplug_conformance.corpus import Corpus
-from tensorplug_conformance.selftest.programs.groups import interpreter
+from tensorplug_conformance.interpreter import interpreter
 
 if TYPE_CHECKING:
     from tensorplug.contract.spec import KernelSpec

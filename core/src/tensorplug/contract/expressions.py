@@ -29,6 +29,7 @@ __all__ = [
     "Expression",
     "Operation",
     "apply",
+    "axis",
     "bitcast",
     "cast",
     "constant",
@@ -98,8 +99,8 @@ OPERATIONS: Final[dict[str, Operation]] = {
     "bitwise_right_shift": Operation(2, dt.INTEGER),
     "where": Operation(3, dt.FIXED),
 }
-"""Every operation but those of ``FUNCTIONS``, ``"parameter"``, ``"constant"``, ``"cast"`` and
-``"bitcast"``, with its meaning where it has edges."""
+"""Every operation but those of ``FUNCTIONS``, ``"parameter"``, ``"constant"``, ``"axis"``,
+``"cast"`` and ``"bitcast"``, with its meaning where it has edges."""
 
 FUNCTIONS: Final[dict[str, int]] = {
     **dict.fromkeys(("exp", "expm1", "log", "log1p", "log2", "log10"), 1),
@@ -119,8 +120,8 @@ expression that ``contract.elementary`` gives for it.
 class Expression:
     """One operation on numbers, whose result has ``dtype``.
 
-    ``value``: of a constant, or the number of a parameter; True for a ``where`` whose condition
-    nearly always holds; None for other operations.
+    ``value``: of a constant, or the number of a parameter or an axis; True for a ``where`` whose
+    condition nearly always holds; None for other operations.
     """
 
     op: str
@@ -195,6 +196,11 @@ class Expression:
 def parameter(number: int, dtype: DType) -> Expression:
     """Return the operand with this number, counted from 0."""
     return Expression("parameter", dtype, (), number)
+
+
+def axis(number: int) -> Expression:
+    """Return the index along an axis of the loops (``contract.groups``), an int64."""
+    return Expression("axis", dt.int64, (), number)
 
 
 def constant(value: Scalar, dtype: DType) -> Expression:

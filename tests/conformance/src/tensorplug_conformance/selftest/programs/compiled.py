@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug.plugin import specs
+from tensorplug_conformance.interpreter import interpreter
 from tensorplug_conformance.selftest.programs.engines import compiling, with_results
-from tensorplug_conformance.selftest.programs.groups import interpreter
 from tensorplug_conformance.selftest.racing import SharedScratch
 
 if TYPE_CHECKING:
