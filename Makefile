@@ -9,7 +9,7 @@ OUT ?= out
 export PYTHONDONTWRITEBYTECODE :=
 
 # Every distribution of this repository. pip takes those that depend on one another in one call.
-RUNTIME := core backends/cpu backends/gpu_opencl
+RUNTIME := core backends/loops backends/cpu backends/gpu_opencl
 EXTENSIONS := $(patsubst %/pyproject.toml,%,$(wildcard extensions/*/pyproject.toml))
 EXAMPLES := $(patsubst %/pyproject.toml,%,$(wildcard plugins_example/*/pyproject.toml))
 DEVELOPED := $(RUNTIME) $(EXTENSIONS) tests/conformance $(EXAMPLES)

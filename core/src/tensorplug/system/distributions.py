@@ -15,6 +15,7 @@ FOLDERS: Final = {
     "tensorplug": "core",
     "tensorplug-cpu": "backends/cpu",
     "tensorplug-opencl": "backends/gpu_opencl",
+    "tensorplug-loops": "backends/loops",
     "tensorplug-conformance": "tests/conformance",
     "tensorplug-dask": "plugins_example/dask_backend",
     "tensorplug-onnx": "extensions/onnx",

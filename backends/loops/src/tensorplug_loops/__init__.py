@@ -1,0 +1,1 @@
+"""Kernels written once: forms as groups, schedules for devices, dialects for compilers."""

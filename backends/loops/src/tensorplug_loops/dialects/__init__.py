@@ -1,0 +1,1 @@
+"""From statements to the text that a compiler takes."""

@@ -1,0 +1,1 @@
+"""By family: which group a kernel is."""

@@ -1,0 +1,1 @@
+"""From a group to statements for a device."""
