@@ -15,9 +15,9 @@ from tensorplug.contract import inference
 from tensorplug.contract.spec import KernelSpec
 from tensorplug.dispatch.calls import dispatch
 from tensorplug.dispatch.context import Context, use_context
+from tensorplug_conformance.interpreter import interpreter
 from tensorplug_conformance.selftest.delegates import Delegate
 from tensorplug_conformance.selftest.programs.engines import delegating
-from tensorplug_conformance.interpreter import interpreter
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -162,3 +162,14 @@ def test_the_dtype_of_the_call_in_the_documentation():
 def test_attributes_change_the_call_in_the_documentation():
     result = tp.explain("nn.conv2d", attributes={"strides": 2})
     assert result.call == "conv2d(float32[1,3,3,1], float32[2,2,1,1], strides=2)"
+
+
+def test_the_programs_that_a_backend_compiles(monkeypatch):
+    monkeypatch.setenv("TENSORPLUG_CPU_JIT", "1")
+    square = of(512, 512)
+    first, second = (tp.explain(tp.nn.softmax, [square], source=True) for _ in range(2))
+    assert first.inner[0].sources == second.inner[0].sources
+    (source,) = first.inner[0].sources  # one group
+    assert source.startswith("define void @run(")
+    assert source.rstrip() in str(first)
+    assert tp.explain(tp.nn.softmax, [square]).inner[0].sources == ()

@@ -125,7 +125,9 @@ def _signature(line: Mapping[str, Any]) -> str:
 
 
 def _explain(options: argparse.Namespace, printer: Printer) -> int:
-    explanation = listings.explained(options.kernel, options.backend, options.inputs, options.set)
+    explanation = listings.explained(
+        options.kernel, options.backend, options.inputs, options.set, source=options.source
+    )
     if printer.json:
         printer.data(listings.explanation(explanation))
     else:

@@ -152,7 +152,12 @@ def _matching(specs: Iterable[KernelSpec], patterns: Sequence[str]) -> list[Kern
 
 
 def explained(
-    kernel: str, backend: str | None, inputs: Sequence[str], attributes: Sequence[str]
+    kernel: str,
+    backend: str | None,
+    inputs: Sequence[str],
+    attributes: Sequence[str],
+    *,
+    source: bool = False,
 ) -> Explanation:
     """Return the explanation of a kernel or function, or of its call with inputs of these types.
 
@@ -168,7 +173,7 @@ def explained(
         _check_complete(spec, options)
     types = [_type(operand) for operand in inputs]
     name = backend or control.get_backend()
-    return kernel_calls.explain(kernel, types or None, options, backend=name)
+    return kernel_calls.explain(kernel, types or None, options, backend=name, source=source)
 
 
 def _check_complete(spec: KernelSpec, options: Collection[str]) -> None:
@@ -191,6 +196,7 @@ def explanation(explained: Explanation) -> Line:
         "owner": explained.owner,
         "steps": [{"what": what, "outcome": outcome} for what, outcome in explained.steps],
         "reason": explained.reason,
+        "sources": list(explained.sources),
         "vmap": explained.vmap,
         "inner": [explanation(call) for call in explained.inner],
     }

@@ -129,6 +129,9 @@ def _add_explain(parser: Parser) -> None:
         help="an attribute of the call, or an argument of the function",
     )
     parser.add_argument("--backend", metavar="NAME", help="the active one by default")
+    parser.add_argument(
+        "--source", action="store_true", help="show the programs that the backend compiles"
+    )
 
 
 def _add_new(parser: Parser) -> None:

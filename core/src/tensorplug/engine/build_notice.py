@@ -1,7 +1,7 @@
-"""One line for a person who waits while a backend compiles programs.
+"""What people see of the programs that backends compile: a notice for those who wait, and texts.
 
-It appears on stderr once a process has compiled for a second, and only on a terminal. It replaces
-the line where the cursor is, which may be a progress bar, and ends with a new line.
+The notice appears on stderr once a process has compiled for a second, and only on a terminal. It
+replaces the line where the cursor is, which may be a progress bar, and ends with a new line.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import shutil
 import sys
 import time
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from threading import Timer
 from typing import TYPE_CHECKING, Final
 
@@ -22,6 +23,19 @@ if TYPE_CHECKING:
 
 
 SECONDS: Final = 1.0  # of building, before the line appears
+
+_sources: Final[ContextVar[list[str] | None]] = ContextVar("sources", default=None)
+
+
+@contextmanager
+def collecting_sources() -> Iterator[list[str]]:
+    """Collect the texts of programs that calls of backends use inside the ``with`` block."""
+    sources: list[str] = []
+    token = _sources.set(sources)
+    try:
+        yield sources
+    finally:
+        _sources.reset(token)
 
 
 class BuildNotice:
@@ -47,6 +61,17 @@ class BuildNotice:
         self._seconds = 0.0  # of building before that
         self._timer: Timer | None = None
         self._kept = True
+
+    @staticmethod
+    def using(source: str) -> None:
+        """Say which text a kernel or a group is compiled from, each time one is prepared.
+
+        ``tp.explain(source=True)`` shows it. The backend says so for programs that it has in
+        memory or on disk as well.
+        """
+        sources = _sources.get()
+        if sources is not None and source not in sources:
+            sources.append(source)
 
     @contextmanager
     def building(self, *, kept: bool) -> Iterator[None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -12,6 +13,7 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import TensorType
 from tensorplug.dispatch.context import use_context
 from tensorplug.engine import operands
+from tensorplug.engine.build_notice import collecting_sources
 from tensorplug.engine.plans import BY_OPS
 from tensorplug.errors import CompileError, DataNeededError, KernelNotFoundError, TensorplugError
 from tensorplug.introspection import public_functions
@@ -38,9 +40,10 @@ class Explanation:
     ``how`` is None if the call is not possible, for the ``reason`` given. ``steps`` are the steps
     tried, with their outcomes, and the groups in which a large call runs. ``owner`` is the
     distribution whose code runs. ``inner`` are the explanations of a decomposition's calls, in
-    order; they are unknown without the types of a call. ``vmap``: how that runs the kernel on
-    all examples; ``facts``: what its spec says of its structure, by name; both in an explanation
-    without the types of a call.
+    order; they are unknown without the types of a call. ``sources``: the texts that the backend
+    has compiled for the kernel or the groups, if they were asked for. ``vmap``: how that runs the
+    kernel on all examples; ``facts``: what its spec says of its structure, by name; both in an
+    explanation without the types of a call.
 
     Of a function, ``kernel`` is its name, ``how`` is ``"calls"``, and ``inner`` are the
     explanations of the kernels that it calls.
@@ -54,6 +57,7 @@ class Explanation:
     steps: tuple[Step, ...]
     reason: str = ""
     inner: tuple[Explanation, ...] = ()
+    sources: tuple[str, ...] = ()
     vmap: str = ""
     facts: Mapping[str, str] = field(default_factory=dict)
 
@@ -65,12 +69,14 @@ class Explanation:
         device: Device,
         types: Sequence[Any],
         attributes: Mapping[str, Any],
+        *,
+        source: bool = False,
     ) -> Explanation:
         """Resolve the call on ``device`` without running a kernel.
 
         A decomposition is called with tensors without data, to find its calls.
         """
-        return _Explainer(engine, device).explain(spec, types, attributes)
+        return _Explainer(engine, device, source=source).explain(spec, types, attributes)
 
     @classmethod
     def of_function(
@@ -80,12 +86,15 @@ class Explanation:
         function: Callable[..., Any],
         arguments: Sequence[Any],
         options: Mapping[str, Any],
+        *,
+        source: bool = False,
     ) -> Explanation:
         """Call a function with tensors without data, and explain the calls of kernels.
 
         Of ``arguments`` and ``options``, which may be lists, tensor types become tensors.
         """
-        return _Explainer(engine, device).explain_function(function, arguments, options)
+        explainer = _Explainer(engine, device, source=source)
+        return explainer.explain_function(function, arguments, options)
 
     @classmethod
     def in_general(
@@ -130,6 +139,14 @@ class Explanation:
             yield f"{indent}  {fact}: {text}"
         if self.reason:
             yield f"{indent}  {self.reason}"
+        for source in dict.fromkeys(self._all_sources()):
+            yield f"\n{source.rstrip()}"
+
+    def _all_sources(self) -> Iterator[str]:
+        """Yield the texts of what runs: the calls inside a group do not run by themselves."""
+        yield from self.sources
+        for call in () if self.sources else self.inner:
+            yield from call._all_sources()
 
     def _short(self, indent: str) -> str:
         """Return one line for a native call, and also the inner calls of others."""
@@ -162,8 +179,10 @@ class _Explainer:
     It leaves every call to the real engine, and notes it.
     """
 
-    def __init__(self, engine: Engine, device: Device) -> None:
+    def __init__(self, engine: Engine, device: Device, *, source: bool = False) -> None:
         self._engine = engine
+        self._source = source
+        self._collects = collecting_sources if source else _collecting_nothing
         self._trace = Trace(self, device, folds=False)  # type: ignore[arg-type]  # the rest is delegated
         self._calls: list[Explanation] = []  # of the innermost decomposition
         self._enclosing: list[str] = []  # the decompositions being explained
@@ -176,8 +195,7 @@ class _Explainer:
             explanation, plan = self._resolve(spec, types, attributes)
             if plan is None:
                 return explanation
-            groups = _find_groups(self._engine, plan)
-            explanation = replace(explanation, steps=(*explanation.steps, *groups))
+            explanation = self._with_groups(explanation, plan)
             if plan.how not in BY_OPS:
                 return explanation
             context = self._trace.context()
@@ -187,6 +205,13 @@ class _Explainer:
         finally:
             self._trace.finish()
             del self._trace  # whose engine this is
+
+    def _with_groups(self, explanation: Explanation, plan: Plan) -> Explanation:
+        """Add the groups in which a large call runs. Their texts replace those of kernels."""
+        with self._collects() as sources:
+            groups = _find_groups(self._engine, plan)
+        steps = (*explanation.steps, *groups)
+        return replace(explanation, steps=steps, sources=tuple(sources) or explanation.sources)
 
     def explain_function(
         self,
@@ -229,14 +254,22 @@ class _Explainer:
         device = self._trace.real
         start = Explanation(spec.name, spec.describe(types), device.name, None, "", ())
         try:
-            plan, steps = self._engine.explain(spec, device, types, attributes)
+            with self._collects() as sources:
+                plan, steps = self._engine.explain(spec, device, types, attributes)
         except TensorplugError as error:
             return replace(start, reason=str(error)), None
         if plan.inputs != list(types):
             cast = zip(operands.flatten(plan.inputs), operands.flatten(types), strict=True)
             dtype = next(to.dtype for to, given in cast if to.dtype is not given.dtype)
             steps.insert(0, _promotion(dtype))
-        return replace(start, how=plan.how, owner=str(plan.owner), steps=tuple(steps)), plan
+        explanation = replace(
+            start,
+            how=plan.how,
+            owner=str(plan.owner),
+            steps=tuple(steps),
+            sources=tuple(sources),
+        )
+        return explanation, plan
 
     def _enter(self, value: Any) -> Any:
         """Return a tensor without data for a type, also in lists; any other value unchanged."""
@@ -305,6 +338,8 @@ class _Explainer:
             return self._engine.run(context, spec, inputs, attributes)
         tensors = operands.prepare_inputs(device, spec, inputs)
         explanation, plan = self._resolve(spec, operands.types_of(tensors), attributes)
+        if plan is not None and self._source:
+            explanation = self._with_groups(explanation, plan)
         result = None
         if plan is not None and plan.how in BY_OPS:
             explanation, result = self._call(context, spec, tensors, attributes, explanation, plan)
@@ -319,6 +354,11 @@ class _Explainer:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)
+
+
+@contextmanager
+def _collecting_nothing() -> Iterator[list[str]]:
+    yield []
 
 
 def _further_calls(error: CompileError) -> Step:

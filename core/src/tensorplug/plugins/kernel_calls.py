@@ -89,6 +89,7 @@ def explain(
     *,
     backend: str | None = None,
     dtype: DTypeLike | None = None,
+    source: bool = False,
 ) -> Explanation:
     """Say how a kernel would run: native, decomposed, by fallback, or why not.
 
@@ -102,6 +103,8 @@ def explain(
         attributes: the attributes of the call, or a function's arguments, by name.
         backend: the active one by default.
         dtype: restricts a general answer; for a function's documented call, the dtype of floats.
+        source: show the programs that the backend compiles for the calls as well: in OpenCL C,
+            LLVM's intermediate representation, C, ...
 
     No kernel is run for the explained call. A decomposition or a function is called with tensors
     without data, so that its calls are explained too (``inner``), and missing kernels are found.
@@ -128,7 +131,7 @@ def explain(
     engine = current_engine()
     function = _find_function(spec, engine.registry.state.specs)
     if function is not None:
-        return _explain_function(function, inputs, attributes, backend, dtype)
+        return _explain_function(function, inputs, attributes, backend, dtype, source=source)
     known_spec = engine.registry.spec(spec)  # type: ignore[arg-type]  # no function
     device = engine.devices.open(backend) if backend else engine.devices.of(current_context())
     if inputs is None:
@@ -141,7 +144,8 @@ def explain(
         else _type(value)
         for at, value in enumerate(_in_order(inputs, known_spec))
     ]
-    return Explanation.of(engine, known_spec, device, types, _attributes(attributes, known_spec))
+    checked = _attributes(attributes, known_spec)
+    return Explanation.of(engine, known_spec, device, types, checked, source=source)
 
 
 def _find_function(named: Any, specs: Mapping[str, KernelSpec]) -> Callable[..., Any] | None:
@@ -174,6 +178,8 @@ def _explain_function(
     attributes: Mapping[str, Any] | None,
     backend: str | None,
     dtype: DTypeLike | None,
+    *,
+    source: bool,
 ) -> Explanation:
     from tensorplug.introspection import public_functions  # loaded at first use
     from tensorplug.introspection.explanation import Explanation
@@ -198,7 +204,7 @@ def _explain_function(
         arguments, options = example[0], {**example[1], **options}
     public_functions.check_arguments(function, arguments, options)
     values, by_name = public_functions.of_types((arguments, options), target)
-    return Explanation.of_function(engine, device, function, values, by_name)
+    return Explanation.of_function(engine, device, function, values, by_name, source=source)
 
 
 def _type(value: Any) -> Any:

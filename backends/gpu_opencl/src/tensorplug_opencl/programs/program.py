@@ -151,6 +151,7 @@ class Programs:
 
         Raises: as ``kernel``.
         """
+        _NOTICE.using(source)
         objects = self._find(source).objects
         kernel = objects.reclaim() or self.kernel(source)
         objects.note(holder)

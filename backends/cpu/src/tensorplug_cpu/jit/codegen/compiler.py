@@ -59,6 +59,7 @@ def compile_function(text: str, name: str, arguments: Sequence[Any]) -> Callable
         CompilationError: LLVM finds the text wrong, or cannot compile it.
 
     """
+    _NOTICE.using(text)
     entry = _engines.get((text, name))
     if entry is None:
         engine = _load(_find_object(text))
