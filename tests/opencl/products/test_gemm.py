@@ -233,5 +233,6 @@ def test_blocks_are_as_large_as_two_cores_allow(sizes, by_rows, memory, expected
     )
     runtime = Cores(device)
     fitting = panels.list_suited(runtime, of)
-    assert panels._choose_block(runtime, of, fitting[0])[1:] == expected
+    blocks = panels._rate_blocks(runtime, of)
+    assert panels._choose_block(blocks, fitting[0])[1:] == expected
     assert fitting[-1] == panels.Panels(1, 1)

@@ -5,24 +5,26 @@ A CPU's work-item computes a run of elements in vectors, a GPU's one element (se
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from tensorplug.plugin import Expression, Group, KernelRefusedError, expressions, shapes
+from tensorplug.plugin import KernelRefusedError, shapes
 from tensorplug_opencl.codegen import ctypes, layouts, templates, vectors, walks
 from tensorplug_opencl.codegen.statements import Writer
 from tensorplug_opencl.codegen.templates import Array
 from tensorplug_opencl.codegen.walks import Walk, Walked
-from tensorplug_opencl.groups import constants
+from tensorplug_opencl.groups import recipes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from tensorplug.plugin import Expression, Group
+    from tensorplug_opencl.groups.recipes import Recipe
     from tensorplug_opencl.runtime import Runtime
 
     Span = tuple[bool, ...]
 
 
-TITLE: Final = 60  # characters, at most, of the calls' names in a program's title
 ARGUMENTS: Final = 1024  # bytes that every device allows
 
 
@@ -35,32 +37,43 @@ def prepare(group: Group, runtime: Runtime) -> Callable[..., None]:
         KernelRefusedError: the group has complex numbers, or too many arrays for one kernel.
 
     """
+    recipe, values = recipes.find(group)
     size = shapes.size(group.shape)
     walk = Walk.of(group.shape, [strides_of(group, operand.spans) for operand in group.inputs])
-    types = [operand.type for operand in group.inputs]
-    inputs = [
-        Walked(f"x{at}", type_.dtype, ctypes.kept(type_.dtype), access)
-        for at, (type_, access) in enumerate(zip(types, walk.accesses, strict=True))
-    ]
+    index = layouts.index_dtype(size, *(operand.type.size for operand in group.inputs))
+    width = choose_width(recipe, runtime) if runtime.is_cpu else 1
+    run = walks.RUN if runtime.is_cpu else 1
+    source = _write(recipe, walk.accesses, walk.rank, width, run, index)
+    arguments = [*walk.arguments(index), *values]
+    arrays = len(group.inputs) + len(group.outputs)
+    check_arguments(arrays, arguments)
+    return runtime.launch(source, arrays, arguments, -(-size // run), heavy=run > 1)
+
+
+@lru_cache(recipes.KEPT)
+def _write(
+    recipe: Recipe,
+    accesses: tuple[walks.Access, ...],
+    rank: int,
+    width: int,
+    run: int,
+    index: templates.Index,
+) -> str:
+    """Return the program's text; ``accesses``: of the inputs that are no constants."""
+    group = recipe.group
+    inputs = []
+    for at, operand in enumerate(group.inputs):
+        dtype = operand.type.dtype
+        number = at >= len(accesses)
+        stored = ctypes.computed(dtype) if number else ctypes.kept(dtype)
+        inputs.append(Walked(f"x{at}", dtype, stored, "argument" if number else accesses[at]))
     outputs = [
         Walked(f"y{at}", output.type.dtype, ctypes.kept(output.type.dtype), "whole")
         for at, output in enumerate(group.outputs)
     ]
-    index = layouts.index_dtype(size, *(type_.size for type_ in types))
-    group, values = constants.extract(group)
-    for at in range(len(inputs), len(group.inputs)):
-        dtype = group.inputs[at].type.dtype
-        inputs.append(Walked(f"x{at}", dtype, ctypes.computed(dtype), "argument"))
-    roots = [output.expression for output in group.outputs]
     apart = all(output.into is None for output in group.outputs)
-    width = choose_width(roots, runtime) if runtime.is_cpu else 1
-    run = walks.RUN if runtime.is_cpu else 1
-    program = _Program(write_title(group), inputs, outputs, roots, width, apart)
-    source = program.write(walk.rank, run, index)
-    arguments = [*walk.arguments(index), *values]
-    arrays = len(inputs) - len(values) + len(outputs)
-    check_arguments(arrays, arguments)
-    return runtime.launch(source, arrays, arguments, -(-size // run), heavy=run > 1)
+    program = _Program(recipe.title, inputs, outputs, recipe.roots, width, apart)
+    return program.write(rank, run, index)
 
 
 def check_arguments(arrays: int, arguments: Sequence[Any]) -> None:
@@ -74,13 +87,6 @@ def check_arguments(arrays: int, arguments: Sequence[Any]) -> None:
         raise KernelRefusedError(f"{arrays} arrays are too many for one kernel")
 
 
-def write_title(group: Group) -> str:
-    """Return the calls' names, or the first of them."""
-    if len(group.name) <= TITLE:
-        return group.name
-    return f"{group.name[:TITLE]}... of {len(expressions.linearize(group.expressions()))}"
-
-
 def strides_of(group: Group, spans: Span) -> layouts.Strides:
     """Return the strides of an input along the group's axes, 0 where it is repeated."""
     own = tuple(n if spanned else 1 for n, spanned in zip(group.shape, spans, strict=True))
@@ -88,10 +94,9 @@ def strides_of(group: Group, spans: Span) -> layouts.Strides:
     return tuple(step if spanned else 0 for step, spanned in steps)
 
 
-def choose_width(roots: Sequence[Expression], runtime: Runtime) -> int:
+def choose_width(recipe: Recipe, runtime: Runtime) -> int:
     """Return how many elements of the longest dtype a vector holds."""
-    dtypes = {node.dtype for node in expressions.linearize(list(roots))}
-    return vectors.choose_lanes(runtime, *(ctypes.computed(dtype) for dtype in dtypes))
+    return vectors.choose_lanes(runtime, *recipe.computed)
 
 
 class _Program(NamedTuple):

@@ -9,6 +9,7 @@ reduce several axes which do not lie side by side are declined.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tensorplug.plugin import (
@@ -22,7 +23,7 @@ from tensorplug.plugin import (
     shapes,
 )
 from tensorplug_opencl.codegen import calls, layouts
-from tensorplug_opencl.groups import constants, element_groups, passes, row_groups
+from tensorplug_opencl.groups import element_groups, passes, recipes, row_groups
 from tensorplug_opencl.groups.element_groups import check_arguments, choose_width, strides_of
 from tensorplug_opencl.groups.fold_states import FOLDS
 from tensorplug_opencl.groups.row_bodies import Program
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     import numpy as np
 
     from tensorplug.plugin import Expression, Shape
+    from tensorplug_opencl.codegen import templates
+    from tensorplug_opencl.groups.recipes import Recipe
     from tensorplug_opencl.memory.buffers import DeviceBuffer
     from tensorplug_opencl.runtime import Launch, Runtime
 
@@ -85,22 +88,14 @@ def _prepare(group: Group, runtime: Runtime) -> Callable[..., None]:
         return element_groups.prepare(group, runtime)
     frame = _Frame.of(group)
     along = [_is_along(output, frame.kept) for output in group.outputs]
-    plan = _plan(runtime, frame, group.expressions())
+    recipe, values = recipes.find(group)
+    plan = _plan(runtime, frame, recipe)
     walks_once = runtime.is_cpu and frame.length <= LONGEST and any(along)
     if plan.parts > 1 and walks_once:
         plan = plan._replace(parts=1)
     if plan.parts > 1:
         return _Stages(group, frame, runtime).run
-    title = element_groups.write_title(group)
-    group, values = constants.extract(group)
-    row = passes.make_row(
-        [operand.spans[frame.reduced] for operand in group.inputs],
-        [(reduction.op, reduction.expression) for reduction in group.reductions],
-        [(each.expression, own) for each, own in zip(group.outputs, along, strict=True)],
-        keeps=True,
-    )
-    written = [(output.type, output.spans) for output in group.outputs]
-    return _launch(runtime, title, group, frame, plan, row, written, values=values)
+    return _launch(runtime, group, recipe, frame, plan, values)
 
 
 def _is_along(output: GroupOutput, kept: Span) -> bool:
@@ -169,8 +164,8 @@ class _Plan(NamedTuple):
     parts: int
 
 
-def _plan(runtime: Runtime, frame: _Frame, roots: Sequence[Expression]) -> _Plan:
-    width = choose_width(roots, runtime) if runtime.is_cpu else 1
+def _plan(runtime: Runtime, frame: _Frame, recipe: Recipe) -> _Plan:
+    width = choose_width(recipe, runtime) if runtime.is_cpu else 1
     rank = len(frame.outer)
     if frame.side is None and not runtime.is_cpu:
         form = Form("group", rows.choose_group(runtime, frame.length), rank)
@@ -197,33 +192,19 @@ def _cut(width: int, count: int) -> int:
 
 def _launch(
     runtime: Runtime,
-    title: str,
     group: Group,
+    recipe: Recipe,
     frame: _Frame,
     plan: _Plan,
-    row: passes.Row,
-    written: Sequence[tuple[TensorType, Span]],
-    *,
-    parts: Sequence[tuple[int, Operand]] = (),
-    values: Sequence[np.generic] = (),
+    values: Sequence[np.generic],
 ) -> Launch:
-    """Return the launch of a row's program: of the inputs, the outputs, then the parts.
+    """Return the launch of a row's program: of the inputs, and the outputs or else the parts.
 
-    ``values``: of the group's last inputs, which are numbers.
+    ``values``: of the recipe's last inputs, which are numbers.
     """
-
-    def name(letter: str, at: int, type_: TensorType, spans: Span) -> Operand:
-        across = frame.side is not None and spans[frame.side]
-        return Operand(f"{letter}{at}", type_.dtype, spans[frame.reduced], across)
-
-    arrays = [(each.type, each.spans) for each in group.inputs[: len(group.inputs) - len(values)]]
-    inputs = [name("x", at, *each) for at, each in enumerate(arrays)]
-    inputs += [
-        Operand(f"x{at}", group.inputs[at].type.dtype, False, False, argument=True)  # noqa: FBT003
-        for at in range(len(arrays), len(group.inputs))
-    ]
-    outputs = [name("y", at, *each) for at, each in enumerate(written)]
-    strides = [strides_of(group, spans) for _, spans in (*arrays, *written)]
+    program = _outline(recipe)
+    arrays: list[GroupInput | GroupOutput] = [*group.inputs, *group.outputs]
+    strides = [strides_of(group, each.spans) for each in arrays]
     outer = layouts.collapse(
         tuple(frame.shape[axis] for axis in frame.outer),
         [tuple(own[axis] for axis in frame.outer) for own in strides],
@@ -231,8 +212,7 @@ def _launch(
     packed = [outer]
     if frame.side is not None:
         packed.append(layouts.Layout((), tuple((own[frame.reduced],) for own in strides)))
-    program = Program(title, inputs, outputs, row, parts)
-    count = len(arrays) + len(outputs) + len(parts)
+    count = len(arrays) + len(program.parts)
 
     def of_width(width: int) -> Launch:
         form = plan.form._replace(width=width, rank=outer.rank)
@@ -245,14 +225,14 @@ def _launch(
         items = plan.units * plan.parts
         span = -(-frame.length // plan.parts)
         numbers = [items, plan.parts, frame.length, span, frame.inner]
-        sizes = zip(inputs, arrays, strict=False)
-        rooms = {operand.name: type_.size for operand, (type_, _) in sizes}
-        numbers += [rooms[operand.name] for operand in program.list_rooms(form)]
+        rooms = program.list_rooms(form)
+        sized = zip(program.inputs, group.inputs, strict=False)
+        numbers += [each.type.size for operand, each in sized if operand in rooms]
         struct = layouts.pack(packed, index)
         arguments: list[Any] = [*map(index.type, numbers), *([] if struct is None else [struct])]
         arguments += values
         check_arguments(count, arguments)
-        text = row_groups.write_program(program, form, index)
+        text = _write(recipe, form, index)
         if form.kind == "group":
             runtime.check_steps(-(-span // width))
             return runtime.launch(text, count, arguments, items * width, group=width)
@@ -266,6 +246,34 @@ def _launch(
     if plan.form.kind == "group":
         return calls.shrink_until_allowed(of_width, width)
     return of_width(width)
+
+
+@lru_cache(recipes.KEPT)
+def _write(recipe: Recipe, form: Form, index: templates.Index) -> str:
+    return row_groups.write_program(_outline(recipe), form, index)
+
+
+@lru_cache(recipes.KEPT)
+def _outline(recipe: Recipe) -> Program:
+    """Return what the program of a group with reductions computes: parts, if it has no outputs."""
+    group, row = recipe.group, recipe.row
+    frame = _Frame.of(group)
+
+    def name(letter: str, at: int, each: GroupInput | GroupOutput) -> Operand:
+        across = frame.side is not None and each.spans[frame.side]
+        return Operand(f"{letter}{at}", each.type.dtype, each.spans[frame.reduced], across)
+
+    inputs = [name("x", at, each) for at, each in enumerate(group.inputs)]
+    numbers = len(recipe.chosen)
+    for at in range(len(inputs) - numbers, len(inputs)):
+        inputs[at] = inputs[at]._replace(argument=True)
+    outputs = [name("y", at, each) for at, each in enumerate(group.outputs)]
+    folds = [fold for step in row.passes for fold in step.folds]
+    parts = [
+        (fold.number, Operand(f"part{at}", fold.expression.dtype.compute, False, True))  # noqa: FBT003
+        for at, fold in enumerate(folds)
+    ]
+    return Program(recipe.title, inputs, outputs, row, [] if outputs else parts)
 
 
 class _Stage(NamedTuple):
@@ -283,7 +291,6 @@ class _Stages:
     def __init__(self, group: Group, frame: _Frame, runtime: Runtime) -> None:
         self._group, self._frame, self._runtime = group, frame, runtime
         self._inputs = len(group.inputs)
-        self._title = element_groups.write_title(group)
         self._values = [
             *group.inputs,
             *(
@@ -329,22 +336,12 @@ class _Stages:
             replace(each, expression=root) for each, root in zip(reductions, roots, strict=True)
         )
         inputs = tuple(self._values[at] for at in reads)
-        group, numbers = constants.extract(Group(self._title, frame.shape, inputs, folds, ()))
-        plan = _plan(runtime, frame, group.expressions())
-        row = passes.make_row(
-            [operand.spans[frame.reduced] for operand in group.inputs],
-            [(each.op, each.expression) for each in group.reductions],
-            [],
-            keeps=False,
-        )
-        folded = [fold for step in row.passes for fold in step.folds]
-        parts = [
-            (fold.number, Operand(f"part{at}", fold.expression.dtype.compute, False, True))  # noqa: FBT003
-            for at, fold in enumerate(folded)
-        ]
+        group = Group(f"{self._group.name} parts", frame.shape, inputs, folds, ())
+        recipe, numbers = recipes.find(group)
+        plan = _plan(runtime, frame, recipe)
+        parts = _outline(recipe).parts
         whole = (frame.blocks, plan.parts, frame.inner)
-        title = f"{self._title} parts"
-        launch = _launch(runtime, title, group, frame, plan, row, [], parts=parts, values=numbers)
+        launch = _launch(runtime, group, recipe, frame, plan, numbers)
         finish = []
         for number, each, (_, part) in zip(level, reductions, parts, strict=True):
             out = TensorType(each.expression.dtype, frame.result)
@@ -371,7 +368,7 @@ class _Stages:
             return tuple(each for each, has in zip(own, spans, strict=True) if has)
 
         part = Group(
-            self._title,
+            self._group.name,
             tuple(n for n, has in zip(group.shape, spans, strict=True) if has),
             tuple(GroupInput(self._values[at].type, of(self._values[at].spans)) for at in reads),
             (),

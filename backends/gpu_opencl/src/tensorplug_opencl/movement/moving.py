@@ -8,6 +8,7 @@ lines.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -29,6 +30,7 @@ SHORTEST_SIDE: Final = 8  # of a block, below which tiles would be mostly empty
 SHORTEST_RUN: Final = 16  # below which a CPU may copy along another axis
 RUN: Final = 2048  # elements that one work-item of a CPU copies
 HEAVY_RUN: Final = 32  # elements from which on a work-item counts as heavy
+KEPT: Final = 256  # texts in memory, of each kind of copy
 PER_ITEM: Final = 4  # elements that one work-item of a GPU copies in long runs
 
 
@@ -206,8 +208,9 @@ def _launch_runs(
     steps = [stride[last] if layout.rank else 1 for stride in layout.strides]
     pieces = cut_pieces(runtime, length)
     items = shapes.size(outer.sizes) * pieces.number
+    by = tuple(str(step) if step in (0, 1) else "" for step in steps)
     text = _write_run_source(
-        ctype, outer.rank, steps, pieces.declare, index, interleaved=not runtime.is_cpu
+        ctype, outer.rank, by, pieces.declare, index, interleaved=not runtime.is_cpu
     )
     struct = layouts.pack([outer], index)
     constants = [
@@ -229,20 +232,18 @@ def _choose_run_axis(layout: Layout, *, any_axis: bool) -> int:
     return last
 
 
+@lru_cache(KEPT)
 def _write_run_source(
     ctype: str,
     rank: int,
-    steps: list[int],
+    steps: tuple[str, ...],
     declarations: str,
     index: templates.Index,
     *,
     interleaved: bool,
 ) -> str:
     """Return the program; steps of 0 and 1 stand in it, so that compilers see whole vectors."""
-    by = [
-        str(step) if step in (0, 1) else f"{side}_by"
-        for step, side in zip(steps, "xy", strict=True)
-    ]
+    by = [step or f"{side}_by" for step, side in zip(steps, "xy", strict=True)]
     body = f"""  const index_t i = get_global_id(0);
   if (i >= items) return;
   {declarations}
@@ -343,6 +344,7 @@ _BY_ITEM: Final = """  const index_t at = get_global_id(0);
       to[(ulong)row * y_by + column] = from[(ulong)column * x_by + row];"""
 
 
+@lru_cache(KEPT)
 def _write_tile_source(ctype: str, rank: int, index: templates.Index, side: int, body: str) -> str:
     names = ("tiles", "across", "down", "width", "height", "x_start", "y_start", "x_by", "y_by")
     macros = [

@@ -64,6 +64,10 @@ class Gathered(NamedTuple):
         """The transposed operand."""
         return self._replace(rows=self.columns, columns=self.rows)
 
+    def outlined(self, _rank: int) -> Gathered:
+        """Return an operand for which program texts are the same: this one."""
+        return self
+
     @property
     def form(self) -> str:
         """What the program text depends on, abbreviated for titles."""

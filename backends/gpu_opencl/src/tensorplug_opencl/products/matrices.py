@@ -27,6 +27,12 @@ class Matrix(NamedTuple):
         """Whether neighbours in a row lie at most as far apart as neighbours in a column."""
         return self.column <= self.row
 
+    def outlined(self, rank: int) -> Matrix:
+        """Return a matrix with ``rank`` batch axes for which program texts are the same."""
+        column = 1 if self.column == 1 else 3
+        row = 1 if self.row == 1 else 4 if self.by_rows else 2
+        return Matrix(row, column, (1,) * rank)
+
     # Arguments of the programs and the C text in their bodies: see ``gathers.Gathered``.
 
     @property

@@ -15,6 +15,7 @@ inline, and then all registers are spilled to memory around it.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tensorplug_opencl.codegen import ctypes, vectors
@@ -51,6 +52,8 @@ class Panels(NamedTuple):
     across: int
 
 
+Block = tuple[float, int, int]  # its estimated time, and its panels of A and of B
+
 # Tall blocks pack B rarely; wide ones pack A rarely, if it has to be packed. Each has a program of
 # its own; of those that are equally fast, the first is used.
 _SHAPES: Final = ((64, 2), (16, 8), (8, 8), (32, 2), (16, 4), (8, 4), (4, 2), (1, 1))
@@ -83,7 +86,8 @@ def list_suited(runtime: Runtime, product: Product) -> Sequence[Panels]:
         return DEPTH * packed + 2 * rows * columns
 
     fitting = [size for size in SIZES if count_elements(size) <= most] or [SIZES[-1]]
-    fastest = min(fitting, key=lambda size: _choose_block(runtime, product, size)[0])
+    blocks = _rate_blocks(runtime, product)
+    fastest = min(fitting, key=lambda size: _choose_block(blocks, size)[0])
     needed = count_elements(fastest)
     smaller = sorted(fitting, key=count_elements, reverse=True)
     return [fastest, *(size for size in smaller if count_elements(size) < needed)]
@@ -99,7 +103,7 @@ def count(runtime: Runtime, product: Product) -> int:
 def launch(runtime: Runtime, product: Product, largest: Panels) -> Launch:
     """Return the launch on the buffers of A, B, the epilogue's inputs and C."""
     width = 2 * count_lanes(runtime, product.dtype)
-    _, down, across = _choose_block(runtime, product, largest)
+    _, down, across = _choose_block(_rate_blocks(runtime, product), largest)
     blocks = -(-product.rows // (down * TALL)), -(-product.columns // (across * width))
     items = product.batches * product.slices * blocks[0] * blocks[1]
     more = {
@@ -109,37 +113,63 @@ def launch(runtime: Runtime, product: Product, largest: Panels) -> Launch:
         "across": across,
     }
     index = product_texts.choose_index(product, items)
-    text = _write_source(product, index, more, largest, width // 2)
+    text = _write_source(product.outline, index, tuple(more), largest, width // 2)
     arguments = product_texts.list_constants(product, index, more)
     return runtime.launch(text, 3 + len(product.epilogue.inputs), arguments, items, group=1)
 
 
-def _choose_block(runtime: Runtime, product: Product, largest: Panels) -> tuple[float, int, int]:
-    """Return the estimated time of the fastest block within ``largest``, and its panels."""
+def _choose_block(blocks: Sequence[Block], largest: Panels) -> Block:
+    """Return the fastest of ``blocks`` within ``largest``."""
+    return min(each for each in blocks if each[1] <= largest.down and each[2] <= largest.across)
+
+
+def _rate_blocks(runtime: Runtime, product: Product) -> Sequence[Block]:
+    """Return the blocks that divide C evenly, with their times."""
     width = 2 * count_lanes(runtime, product.dtype)
-    tall, wide = -(-product.rows // TALL), -(-product.columns // width)  # panels in all
     in_rows = isinstance(product.b, Matrix) and product.b.column == 1
-    of_a = 0.0 if _is_read_in_place(product) else PACKED
-    of_b = PACKED_IN_ROWS if in_rows else PACKED
-    of_c = STORED_IN_VECTORS if _is_stored_in_vectors(product) else STORED
-    cores = runtime.device.max_compute_units
-
-    def estimate(down: int, across: int) -> float:
-        blocks = product.batches * product.slices * -(-tall // down) * -(-wide // across)
-        rows, columns = down * TALL, across * width
-        step = rows * across * 2 + rows * of_a + columns * of_b
-        block = product.span * step + rows * columns * of_c + STARTED
-        return (-(-blocks // cores) + SLACK) * block
-
-    return min(
-        (estimate(down, across), down, across)
-        for down in {-(-tall // -(-tall // most)) for most in range(1, largest.down + 1)}
-        for across in {-(-wide // -(-wide // most)) for most in range(1, largest.across + 1)}
+    return _rate(
+        (-(-product.rows // TALL), -(-product.columns // width)),
+        product.batches * product.slices,
+        product.span,
+        width,
+        (
+            0.0 if _is_read_in_place(product) else PACKED,
+            PACKED_IN_ROWS if in_rows else PACKED,
+            STORED_IN_VECTORS if _is_stored_in_vectors(product) else STORED,
+        ),
+        runtime.device.max_compute_units,
     )
 
 
+@lru_cache(16)  # it is asked twice, and products of a model are alike
+def _rate(
+    panels: tuple[int, int],
+    batches: int,
+    span: int,
+    width: int,
+    costs: tuple[float, float, float],
+    cores: int,
+) -> list[Block]:
+    """Return those blocks; ``costs``: of an element of A, B and C."""
+    tall, wide = panels
+    of_a, of_b, of_c = costs
+    most = SIZES[0].down, max(size.across for size in SIZES)
+    all_down = {-(-tall // -(-tall // each)) for each in range(1, most[0] + 1)}
+    all_across = {-(-wide // -(-wide // each)) for each in range(1, most[1] + 1)}
+    rated = []
+    for down in all_down:
+        number, rows = batches * -(-tall // down), down * TALL
+        for across in all_across:
+            step = rows * across * 2 + rows * of_a + across * width * of_b
+            block = span * step + rows * across * width * of_c + STARTED
+            waves = -(-number * -(-wide // across) // cores) + SLACK
+            rated.append((waves * block, down, across))
+    return rated
+
+
+@lru_cache(product_texts.KEPT)
 def _write_source(
-    product: Product, index: templates.Index, more: dict[str, int], at: Panels, lanes: int
+    product: Product, index: templates.Index, more: tuple[str, ...], at: Panels, lanes: int
 ) -> str:
     width = 2 * lanes
     exact = product.dtype.kind == "float"
@@ -258,7 +288,7 @@ def _is_stored_in_vectors(product: Product) -> bool:
     """Return whether sums are stored as they are, those of a row side by side."""
     same = product.raw or ctypes.stored(product.dtype) == ctypes.ring(product.dtype)
     plain = isinstance(product.c, Matrix) and product.c.column == 1
-    return same and plain and product.epilogue is product_texts.NO_EPILOGUE
+    return same and plain and product.epilogue == product_texts.NO_EPILOGUE
 
 
 def _write_vectors(product: Product, lanes: int) -> tuple[str, str, str]:

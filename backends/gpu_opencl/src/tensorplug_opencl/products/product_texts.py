@@ -13,7 +13,7 @@ from tensorplug.plugin import DType, Shape, shapes
 from tensorplug_opencl.codegen import ctypes, functions, layouts, templates
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import numpy as np
 
@@ -39,6 +39,7 @@ class Epilogue(NamedTuple):
 
 
 NO_EPILOGUE: Final = Epilogue()
+KEPT: Final = 256  # texts in memory, of each kind of product
 
 
 class Product(NamedTuple):
@@ -77,6 +78,26 @@ class Product(NamedTuple):
             b=self.a.turned,
             c=self.c.turned,
             epilogue=self.epilogue._replace(inputs=inputs),
+        )
+
+    @property
+    def outline(self) -> Product:
+        """A product for which program texts are the same, whatever this one's sizes are."""
+        rank = _collapse_batches(self).rank
+        inputs = tuple((name, matrix.outlined(rank)) for name, matrix in self.epilogue.inputs)
+        numbers = tuple((name, 0.0) for name, _ in self.epilogue.numbers)
+        return self._replace(
+            batch=(2,) * rank,  # which strides of 1 do not merge
+            rows=1,
+            inner=1,
+            columns=1,
+            a=self.a.outlined(rank),
+            b=self.b.outlined(rank),
+            c=self.c.outlined(rank),
+            reach=0,
+            epilogue=Epilogue(self.epilogue.expression, inputs, numbers),
+            slices=1,
+            slice_by=0,
         )
 
     @property
@@ -140,7 +161,7 @@ def write_program(
     title: str,
     product: Product,
     index: templates.Index,
-    more: Mapping[str, int],
+    more: Sequence[str],
     body: str,
     declarations: str = "",
 ) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from tensorplug.plugin import DType, TensorType
@@ -15,6 +16,7 @@ from tensorplug_opencl.reductions import rows
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tensorplug_opencl.codegen import templates
     from tensorplug_opencl.memory.buffers import DeviceBuffer
     from tensorplug_opencl.runtime import Launch, Runtime
 
@@ -45,6 +47,13 @@ def launch_close(runtime: Runtime, product: Product, part: Product) -> Launch:
     sums = product._replace(inner=part.slices, a=part.c, slice_by=part.slice_by, summing=True)
     items = part.slice_by
     index = product_texts.choose_index(sums, items)
+    text = _write_close(sums.outline, index)
+    arguments = product_texts.list_constants(sums, index, {})
+    return runtime.launch(text, 2 + len(product.epilogue.inputs), arguments, items)
+
+
+@lru_cache(product_texts.KEPT)
+def _write_close(product: Product, index: templates.Index) -> str:
     exact = product.dtype.kind == "float"
     value = "a[row * a_row + column * a_column + k * slice_by]"
     body = f"""  const index_t i = get_global_id(0);
@@ -56,9 +65,7 @@ def launch_close(runtime: Runtime, product: Product, part: Product) -> Launch:
     {product_texts.write_sum(product, value, "total", "low")}
   {"if (isfinite(low)) total += low;" if exact else ""}
   {product_texts.write_store(product, "total", "row", "column")}"""
-    text = product_texts.write_program("sum of slices", sums, index, {}, body, "typedef A T;")
-    arguments = product_texts.list_constants(sums, index, {})
-    return runtime.launch(text, 2 + len(product.epilogue.inputs), arguments, items)
+    return product_texts.write_program("sum of slices", product, index, (), body, "typedef A T;")
 
 
 def multiply_in_slices(

@@ -8,6 +8,7 @@ these are multiplied.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tensorplug_opencl.codegen import ctypes
@@ -99,7 +100,8 @@ def launch(runtime: Runtime, product: Product, tiles: Tiles) -> Launch:
     groups = count(product, tiles) * product.slices
     runtime.check_steps(product.span)
     index = product_texts.choose_index(product, groups * tiles.items)
-    text = _write_source(product, index, more, tiles)
+    long = product.dtype.kind == "float" and product.span > LONG
+    text = _write_source(product.outline, index, tuple(more), tiles, long=long)
     arguments = product_texts.list_constants(product, index, more)
     arrays = 3 + len(product.epilogue.inputs)
     return runtime.launch(text, arrays, arguments, groups * tiles.items, group=tiles.items)
@@ -254,11 +256,11 @@ class Grid(NamedTuple):
         return f"{self.name}{vector}" if self.vector == 1 else f"{self.name}{vector}.s{lane}"
 
 
+@lru_cache(product_texts.KEPT)
 def _write_source(
-    product: Product, index: templates.Index, more: dict[str, int], tiles: Tiles
+    product: Product, index: templates.Index, more: tuple[str, ...], tiles: Tiles, *, long: bool
 ) -> str:
     exact = product.dtype.kind == "float"
-    long = exact and product.span > LONG
     sides = (
         Side("a", product.a, tiles, tiles.rows, "rows", inner_first=product.a.by_rows),
         Side(

@@ -16,6 +16,7 @@ kernel adds up. Sums of a few terms are compensated (``products.write_sum``).
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from tensorplug_opencl.codegen import calls, ctypes, vectors
@@ -25,6 +26,7 @@ from tensorplug_opencl.products.matrices import Matrix
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from tensorplug_opencl.codegen import templates
     from tensorplug_opencl.products.product_texts import Product
     from tensorplug_opencl.runtime import Launch, Runtime
 
@@ -152,19 +154,8 @@ def _launch(runtime: Runtime, product: Product, way: Way) -> Launch:
     items = units * way.width if way.kind == "group" else units
     more = {"items": units, "blocks": blocks, "many": way.many}
     index = product_texts.choose_index(product, items)
-    write = {"dots": _write_dots, "group": _write_group, "sums": _write_sums}[way.kind]
-    element = ctypes.ring(product.dtype)
-    wide = f"{element}{way.width}" if _uses_vectors(way) else element
-    loads = vectors.declare(way.width, _choose_read_type(product)) if _uses_vectors(way) else ""
-    title = f"vector times matrix, {way.kind} of {way.width}"
-    text = product_texts.write_program(
-        title,
-        product,
-        index,
-        more,
-        "\n".join([*_write_number(way), *write(product, way)]),
-        f"typedef {wide} T;\n{loads}",
-    )
+    many = min(way.many, 2) if way.kind == "sums" else way.many  # a constant of the program
+    text = _write_source(product.outline, index, tuple(more), way._replace(many=many))
     arguments: list[Any] = product_texts.list_constants(product, index, more)
     runtime.check_steps(product.span // (way.width if way.kind == "group" else 1))
     arrays = 3 + len(product.epilogue.inputs)
@@ -180,6 +171,25 @@ def _launch(runtime: Runtime, product: Product, way: Way) -> Launch:
 
 
 # Program texts ----------------------------------------------------------------------------------
+
+
+@lru_cache(product_texts.KEPT)
+def _write_source(
+    product: Product, index: templates.Index, more: tuple[str, ...], way: Way
+) -> str:
+    write = {"dots": _write_dots, "group": _write_group, "sums": _write_sums}[way.kind]
+    element = ctypes.ring(product.dtype)
+    wide = f"{element}{way.width}" if _uses_vectors(way) else element
+    loads = vectors.declare(way.width, _choose_read_type(product)) if _uses_vectors(way) else ""
+    title = f"vector times matrix, {way.kind} of {way.width}"
+    return product_texts.write_program(
+        title,
+        product,
+        index,
+        more,
+        "\n".join([*_write_number(way), *write(product, way)]),
+        f"typedef {wide} T;\n{loads}",
+    )
 
 
 def _uses_vectors(way: Way) -> bool:
