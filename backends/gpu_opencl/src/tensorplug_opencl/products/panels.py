@@ -61,15 +61,19 @@ SIZES: Final = tuple(Panels(*shape) for shape in _SHAPES)
 MEDIUM: Final = Panels(8, 4)
 
 
+_WIDTHS: Final = {
+    "float": "native_vector_width_float",
+    "double": "native_vector_width_double",
+    "uint": "native_vector_width_int",
+    "ulong": "native_vector_width_long",
+}
+
+
 def count_lanes(runtime: Runtime, dtype: DType) -> int:
     """Return how many elements a register of the device holds."""
-    wide = {
-        "float": runtime.device.native_vector_width_float,
-        "double": runtime.device.native_vector_width_double,
-        "uint": runtime.device.native_vector_width_int,
-        "ulong": runtime.device.native_vector_width_long,
-    }[ctypes.ring(dtype)]
-    return max(2, min(vectors.choose_lanes(runtime, ctypes.ring(dtype)), wide))
+    element = ctypes.ring(dtype)
+    wide: int = getattr(runtime.device, _WIDTHS[element])
+    return max(2, min(vectors.choose_lanes(runtime, element), wide))
 
 
 def list_suited(runtime: Runtime, product: Product) -> Sequence[Panels]:
@@ -79,18 +83,36 @@ def list_suited(runtime: Runtime, product: Product) -> Sequence[Panels]:
     """
     width = 2 * count_lanes(runtime, product.dtype)
     most = runtime.device.local_mem_size // ctypes.host(ctypes.ring(product.dtype)).itemsize
+    largest, suited = _list_fitting(width, most, in_place=_is_read_in_place(product))
+    blocks = _rate_blocks(runtime, product)
+    return suited[min(largest, key=lambda size: _choose_block(blocks, size)[0])]
+
+
+@lru_cache(64)
+def _list_fitting(
+    width: int, most: int, *, in_place: bool
+) -> tuple[list[Panels], dict[Panels, list[Panels]]]:
+    """Return the sizes that fit into ``most`` elements and lie in no other, and the suited ones.
+
+    These begin with the size that is the fastest.
+    """
 
     def count_elements(size: Panels) -> int:
         rows, columns = size.down * TALL, size.across * width
-        packed = columns if _is_read_in_place(product) else columns + rows
+        packed = columns if in_place else columns + rows
         return DEPTH * packed + 2 * rows * columns
 
     fitting = [size for size in SIZES if count_elements(size) <= most] or [SIZES[-1]]
-    blocks = _rate_blocks(runtime, product)
-    fastest = min(fitting, key=lambda size: _choose_block(blocks, size)[0])
-    needed = count_elements(fastest)
+    largest = [
+        size
+        for at, size in enumerate(fitting)
+        if not any(size.down <= n.down and size.across <= n.across for n in fitting[:at])
+    ]
     smaller = sorted(fitting, key=count_elements, reverse=True)
-    return [fastest, *(size for size in smaller if count_elements(size) < needed)]
+    return largest, {
+        first: [first, *(n for n in smaller if count_elements(n) < count_elements(first))]
+        for first in largest
+    }
 
 
 def count(runtime: Runtime, product: Product) -> int:
