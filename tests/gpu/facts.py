@@ -65,7 +65,7 @@ def main() -> int:
     from tensorplug_opencl import device
     from tensorplug_opencl.machine.settings import read_trial
 
-    found = device.available()  # which tries those that are new
+    found = device.finish_trials()  # of those that are new
     seconds = time.monotonic() - began
     infos = device.list_infos()
     tell(

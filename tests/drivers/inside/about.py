@@ -16,7 +16,7 @@ from tensorplug_opencl.machine import processor
 def main() -> None:
     """Print the facts of the device ``opencl``."""
     try:
-        found = devices.available()
+        found = devices.finish_trials()
     except TensorplugError as error:
         print(f"@@ {json.dumps({'error': str(error)})}")
         return

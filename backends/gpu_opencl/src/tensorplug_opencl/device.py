@@ -5,6 +5,8 @@ from __future__ import annotations
 import platform
 import re
 import sys
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyopencl as cl
@@ -17,8 +19,9 @@ from tensorplug_opencl.trial import parent
 from tensorplug_opencl.trial.verdict import UNTRIED
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from tensorplug_opencl.machine.limits import Limits
     from tensorplug_opencl.trial.verdict import Verdict
 
 
@@ -43,6 +46,11 @@ class Found(NamedTuple):
             return str(self.verdict)
         findings = "; ".join(self.verdict.findings)
         return f"{self.verdict} ({findings}; to try it again, set {TRIAL}=again)"
+
+    @property
+    def finish(self) -> Callable[[], Limits] | None:
+        """What tries the stages that are left, and returns the limits; None if none are left."""
+        return None if self.verdict.finished else partial(parent.finish, self.device)
 
     @property
     def refused(self) -> str:
@@ -72,6 +80,18 @@ def available() -> list[Found]:
     if faults and not candidates:
         raise BackendUnavailableError("; ".join(faults))
     return candidates
+
+
+def finish_trials() -> list[Found]:
+    """Return the devices once all stages of their trials have run.
+
+    Raises: as ``available``.
+    """
+    for found in available():
+        if found.finish is not None and not found.refused:
+            with suppress(BackendUnavailableError):  # the new verdict says so
+                found.finish()
+    return available()
 
 
 def _search() -> tuple[list[Found], list[str]]:

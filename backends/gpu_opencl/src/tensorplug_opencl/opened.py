@@ -11,6 +11,8 @@ from tensorplug_opencl.machine.limits import NONE as NO_LIMITS
 from tensorplug_opencl.runtime import Runtime
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy as np
     import pyopencl as cl
 
@@ -23,8 +25,13 @@ class OpenedDevice:
 
     kernel_guide = "the module tensorplug_opencl.extensions, and docs/guides/write_an_op.md"
 
-    def __init__(self, device: cl.Device, limits: Limits = NO_LIMITS) -> None:
-        self.runtime = Runtime(device, limits)
+    def __init__(
+        self,
+        device: cl.Device,
+        limits: Limits = NO_LIMITS,
+        finish: Callable[[], Limits] | None = None,
+    ) -> None:
+        self.runtime = Runtime(device, limits, finish)
         self.dtypes: frozenset[DType] = dtypes_of(device, limits)
         self.flushes_subnormals: frozenset[DType] = flushed_by(device) & self.dtypes
 

@@ -20,7 +20,7 @@ from tensorplug_opencl import faults
 from tensorplug_opencl.launch import HEAVY_GROUP, LIGHT_GROUP, Launch, choose_group
 from tensorplug_opencl.machine.features import describe
 from tensorplug_opencl.machine.limits import NONE as NO_LIMITS
-from tensorplug_opencl.machine.limits import STEPS
+from tensorplug_opencl.machine.limits import STEPS, TRIED_LATER
 from tensorplug_opencl.measuring import Measurements
 from tensorplug_opencl.memory import shared_memory
 from tensorplug_opencl.memory.buffers import DeviceBuffer
@@ -60,11 +60,19 @@ class Runtime:
 
     ``shares_memory``: whether the host can use the memory of buffers that are not small.
     ``last`` is the event of the work enqueued last. While ``measuring``, events are recorded.
+    ``limits`` are those known so far; ``finish`` tries what is left, and returns all.
     """
 
-    def __init__(self, device: cl.Device, limits: Limits = NO_LIMITS) -> None:
+    def __init__(
+        self,
+        device: cl.Device,
+        limits: Limits = NO_LIMITS,
+        finish: Callable[[], Limits] | None = None,
+    ) -> None:
         self.device = device
         self.limits = limits
+        self._finish_trial = finish
+        self._finished_late = False  # so the backend has dtypes that may have failed
         self.name = describe(device)
         self.pid = _Process.pid
         try:
@@ -86,10 +94,46 @@ class Runtime:
         self.measurements = Measurements(self)
         self.staging = Staging(self.context, device)
         self.programs = Programs(self.context, device, self.name, keeps=limits.binaries)
-        self.has_atomics64 = limits.atomics64 and ATOMICS64 in device.extensions.split()
         # Programs for CPUs have few work-items with long loops.
         self.is_cpu = bool(device.type & cl.device_type.CPU) and limits.long_loops
         self.parallel_items = device.max_compute_units * (512 if self.is_cpu else 2048)
+
+    # The trial ------------------------------------------------------------------------
+
+    @property
+    def has_atomics64(self) -> bool:
+        """Whether programs may use atomics on 64-bit integers."""
+        if ATOMICS64 not in self.device.extensions.split():
+            return False
+        self.finish_trial()
+        return self.limits.atomics64
+
+    def finish_trial(self) -> None:
+        """Try what is left of the trial, before something needs it.
+
+        Raises:
+            BackendUnavailableError: the device is unsound.
+
+        """
+        if self._finish_trial is None:
+            return
+        with self.lock:  # the others wait
+            if self._finish_trial is not None:
+                self.limits = self._finish_trial()
+                self._finished_late = True
+                self._finish_trial = None
+
+    def _check_tried(self, source: str) -> None:
+        """Finish the trial if ``source`` has constructs that were not tried yet.
+
+        Raises:
+            KernelRefusedError: the driver has just failed on one of them.
+
+        """
+        if self._finish_trial is not None and TRIED_LATER.search(source):
+            self.finish_trial()
+        if self._finished_late:
+            self.limits.check(source)
 
     def check_steps(self, steps: int) -> None:
         """Check that the device can take so many steps of a loop in a work-item.
@@ -314,6 +358,8 @@ class Runtime:
 
         """
         self._check_process()
+        if self._finish_trial is not None or self._finished_late:
+            self._check_tried(source)
         title = read_title(source)
         try:
             launch = Launch(self, source, title, arrays, constants, items)

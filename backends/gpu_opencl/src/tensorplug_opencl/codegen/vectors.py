@@ -21,6 +21,8 @@ WIDEST: Final = 16  # elements in the longest vector type of OpenCL C
 
 def choose_lanes(runtime: Runtime, *used: str) -> int:
     """Return how many elements of these C types a vector should hold."""
+    if set(used) != {"float"}:  # which are tried before the device is opened
+        runtime.finish_trial()
     widest = max(ctypes.host(ctype).itemsize for ctype in used)
     return min(WIDEST, runtime.limits.vector_bytes // widest)
 

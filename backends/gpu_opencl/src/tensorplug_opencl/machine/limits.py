@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final, NamedTuple
+
+from tensorplug.plugin import KernelRefusedError
 
 # Mesa's llvmpipe silently ends all loops of a work-item after 65,535 steps. Half of them are left
 # for loops inside of the counted one.
 STEPS: Final = 32_768
+_DOUBLE: Final = re.compile(r"\bdouble\d*\b")
+_HALF: Final = re.compile(r"\bhalf\d*\b")
+TRIED_LATER: Final = re.compile(
+    rf"{_DOUBLE.pattern}|{_HALF.pattern}|\batom_|\bu?(?:char|short|int|long)(?:2|4|8|16)\b"
+)
+"""What programs have that the first stages of the trial do not cover."""
 
 
 class Limits(NamedTuple):
@@ -26,6 +35,17 @@ class Limits(NamedTuple):
     binaries: bool = True
     long_loops: bool = True
     shared_memory: bool = True
+
+    def check(self, source: str) -> None:
+        """Check that a program uses no dtype that has failed.
+
+        Raises:
+            KernelRefusedError: it does.
+
+        """
+        for word, has in ((_DOUBLE, self.float64), (_HALF, self.float16)):
+            if not has and word.search(source):
+                raise KernelRefusedError("the driver's trial has shown that its dtype fails")
 
     def describe(self) -> list[str]:
         """Return descriptions of what the backend does not use."""

@@ -1,8 +1,8 @@
 """The process in which a driver is tried: it reports the start and the result of each stage.
 
-Its argument is JSON: the facts of the ``device``, and the stages that ``passed`` and ``failed``
-earlier. It writes a line of JSON at the start and at the end of each stage. So a stage without an
-end is the one that crashed.
+Its argument is JSON: the facts of the ``device``, the stages that ``passed`` and ``failed``
+earlier, and ``rest``: whether to try those that do not come first. It writes a line of JSON at the
+start and at the end of each stage. So a stage without an end is the one that crashed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,13 @@ from tensorplug_opencl.programs import invokers
 from tensorplug_opencl.programs.program import build, choose_options, read_binary
 from tensorplug_opencl.runtime import ATOMICS64
 from tensorplug_opencl.trial import checks, vector_checks
-from tensorplug_opencl.trial.stages import VECTORS, find_limits, name_vectors
+from tensorplug_opencl.trial.stages import (
+    TOGETHER,
+    VECTORS,
+    find_limits,
+    name_floats,
+    name_vectors,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -46,7 +52,13 @@ def main(argument: str) -> None:
     done = [*asked["passed"], *asked["failed"]]
     tried = _Tried(_find_device(asked["device"]))
     failed = set(asked["failed"])
-    for name, stage in tried.stages(failed):
+    if not asked["rest"] and TOGETHER not in done and not failed:
+        _say(said, begin=TOGETHER)
+        passed = tried.try_together()
+        for name in (*passed, TOGETHER):
+            _say(said, end=name, wrong="")
+        done += passed
+    for name, stage in (tried.rest if asked["rest"] else tried.first)(failed):
         if name in done:
             continue
         _say(said, begin=name)
@@ -92,8 +104,32 @@ class _Tried:
         self._group = min(checks.GROUP, device.max_work_group_size, device.max_work_item_sizes[0])
         self._atomics = ATOMICS64 in device.extensions.split()
 
-    def stages(self, failed: set[str]) -> Iterator[tuple[str, Callable[[], str]]]:
-        """Yield the stages in order; the caller adds to ``failed`` meanwhile."""
+    def try_together(self) -> list[str]:
+        """Try the first stages in few programs; return those that passed: all, or none.
+
+        That of "binaries" is apart: with all kernels, drivers take long to make one.
+        """
+        names = ["integers", "scalars", "groups", "long loops", "binaries"]
+        names.append(name_floats(VECTORS[0]))
+        parts = [
+            *(checks.integers(), checks.reals(), checks.groups(self._group), checks.loops()),
+            vector_checks.check_floats(VECTORS[0]),
+        ]
+        whole = "\n".join(source for source, _ in parts), [each for _, of in parts for each in of]
+        source, sums = checks.sums()
+        wrong = self._try(whole)
+        try:
+            program = self._reload(self._build(source))
+            wrong = wrong or self._compare(program, sums)
+            if shared_memory.is_offered(self._at.device):
+                names.append("shared memory")
+                wrong = wrong or self._compare_shared(program, sums)
+        except cl.Error:
+            return []
+        return [] if wrong else names
+
+    def first(self, failed: set[str]) -> Iterator[tuple[str, Callable[[], str]]]:
+        """Yield the stages that come first; the caller adds to ``failed`` meanwhile."""
         yield "integers", partial(self._try, checks.integers())
         yield "scalars", partial(self._try, checks.reals())
         yield "groups", partial(self._try, checks.groups(self._group))
@@ -101,6 +137,13 @@ class _Tried:
         yield "binaries", partial(self._try_reloaded, checks.sums())
         if shared_memory.is_offered(self._at.device):
             yield "shared memory", partial(self._try_shared, checks.sums())
+        for nbytes in VECTORS:
+            yield name_floats(nbytes), partial(self._try, vector_checks.check_floats(nbytes))
+            if name_floats(nbytes) not in failed:
+                return
+
+    def rest(self, failed: set[str]) -> Iterator[tuple[str, Callable[[], str]]]:
+        """Yield the other stages, likewise."""
         if self._double:
             yield "float64", partial(self._try, checks.reals("double"))
         if self._half:
@@ -109,6 +152,8 @@ class _Tried:
             yield "64-bit atomics", partial(self._try, checks.wide_atomics(self._group))
         double = self._double and "float64" not in failed
         for nbytes in VECTORS:
+            if name_floats(nbytes) in failed:
+                continue
             part = vector_checks.check_vectors(nbytes, double=double)
             yield name_vectors(nbytes), partial(self._try, part)
             if name_vectors(nbytes) not in failed:
@@ -126,25 +171,30 @@ class _Tried:
         """Build a program, load it again from its binary, and run the loaded one."""
         source, part_checks = part
         try:
-            binary = read_binary(self._build(source))
-            again = cl.Program(self._at.context, [self._at.device], [binary])
-            build(again, choose_options(self._at.device))
-            return self._compare(again, part_checks)
+            return self._compare(self._reload(self._build(source)), part_checks)
         except cl.Error as error:
             return _summarize(error)
+
+    def _reload(self, program: cl.Program) -> cl.Program:
+        """Return a program that the driver loads from the binary of another."""
+        again = cl.Program(self._at.context, [self._at.device], [read_binary(program)])
+        build(again, choose_options(self._at.device))
+        return again
 
     def _try_shared(self, part: Part) -> str:
         """Run a program on memory that the host fills and reads without any command."""
         source, part_checks = part
         try:
-            program = self._build(source)
-            for check in part_checks:
-                wrong = check.explain_mismatch(self._run_shared(program, check))
-                if wrong:
-                    return wrong
-            self._free_shared_late()
+            return self._compare_shared(self._build(source), part_checks)
         except cl.Error as error:
             return _summarize(error)
+
+    def _compare_shared(self, program: cl.Program, part_checks: list[Check]) -> str:
+        for check in part_checks:
+            wrong = check.explain_mismatch(self._run_shared(program, check))
+            if wrong:
+                return wrong
+        self._free_shared_late()
         return ""
 
     def _free_shared_late(self) -> None:

@@ -1,4 +1,8 @@
-"""Runs the trial of each device in a separate process, unless its verdict is remembered."""
+"""Runs the trial of each device in a separate process, unless its verdict is remembered.
+
+The trial's first stages run before the device is opened, the others before the first program that
+needs them.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ import signal
 import sys
 from typing import TYPE_CHECKING, Final
 
-from tensorplug.plugin import Lock, child_processes
+from tensorplug.plugin import BackendUnavailableError, Lock, child_processes
 from tensorplug_opencl.machine import attempts, identity, settings
 from tensorplug_opencl.trial import stages, verdict
 from tensorplug_opencl.trial.verdict import UNTRIED, Verdict
@@ -17,6 +21,7 @@ if TYPE_CHECKING:
 
     import pyopencl as cl
 
+    from tensorplug_opencl.machine.limits import Limits
 
 SECONDS: Final = 60.0  # a trial takes one or two; a compiler that has not ended by then hangs
 TOGETHER: Final = 4  # trials at once
@@ -29,7 +34,7 @@ _forgot = False
 
 
 def find_verdicts(devices: Sequence[cl.Device]) -> list[Verdict]:
-    """Return the verdict on each of ``devices``; try new ones concurrently."""
+    """Return the verdict on each of ``devices``; try the first stages of new ones concurrently."""
     # Frozen programs have no interpreter to run the trial with.
     if settings.read_trial() == "never" or getattr(sys, "frozen", False):
         return [UNTRIED] * len(devices)
@@ -52,6 +57,27 @@ def find_verdicts(devices: Sequence[cl.Device]) -> list[Verdict]:
         return [_known[key] for key in keys]
 
 
+def finish(device: cl.Device) -> Limits:
+    """Try the stages that are left of a usable device, and return its limits.
+
+    Raises:
+        BackendUnavailableError: the device is unsound.
+
+    """
+    key = verdict.make_key(device)
+    with _lock:
+        so_far = verdict.recall(key) or _known[key]  # another process may have finished
+        if not so_far.finished:
+            so_far = _try_device((key, device), so_far)
+        _known[key] = so_far
+    if not so_far.usable:
+        raise BackendUnavailableError(
+            f"{device.name.strip()}: its driver has failed the rest of its trial, which comes "
+            f"before the first program that needs it: {'; '.join(so_far.findings)}"
+        )
+    return so_far.limits
+
+
 def _forget_if_asked() -> None:
     global _forgot  # noqa: PLW0603  # once in a process
     if settings.read_trial() == "again" and not _forgot:
@@ -61,8 +87,11 @@ def _forget_if_asked() -> None:
         _forgot = True
 
 
-def _try_device(named: tuple[str, cl.Device]) -> Verdict:
-    """Try a device, remember the verdict under the device's key, and return the verdict."""
+def _try_device(named: tuple[str, cl.Device], so_far: Verdict | None = None) -> Verdict:
+    """Try a device, remember the verdict under the device's key, and return the verdict.
+
+    ``so_far``: the verdict after the first stages, if only the others are to be tried.
+    """
     key, device = named
     name = f"trial-{key}"
     before = attempts.find_fatal(name)
@@ -73,26 +102,31 @@ def _try_device(named: tuple[str, cl.Device]) -> Verdict:
         if before:
             before.file.unlink(missing_ok=True)
         with attempts.attempting(name, number=str(number), device=device.name.strip()):
-            outcome = _run_trial(device)
+            outcome = _run_trial(device, so_far)
     verdict.keep(key, outcome, device)
     return outcome
 
 
-def _run_trial(device: cl.Device) -> Verdict:
+def _run_trial(device: cl.Device, so_far: Verdict | None) -> Verdict:
     """Run child processes until one of them has finished all stages that are left."""
+    rest = so_far is not None
     passed: list[str] = []
     failed: dict[str, str] = {}
+    for finding in so_far.findings if so_far else ():
+        stage, _, failed[stage] = finding.partition(": ")
     while True:
-        unfinished = _run_child(device, passed, failed)
+        unfinished = _run_child(device, passed, failed, rest=rest)
         limits = stages.find_limits(set(failed))
         findings = tuple(f"{stage}: {what}" for stage, what in failed.items())
         if limits is None:
             return Verdict("unsound", findings=findings)
         if not unfinished:
-            return Verdict("limited" if failed else "sound", limits, findings)
+            return Verdict("limited" if failed else "sound", limits, findings, finished=rest)
 
 
-def _run_child(device: cl.Device, passed: list[str], failed: dict[str, str]) -> bool:
+def _run_child(
+    device: cl.Device, passed: list[str], failed: dict[str, str], *, rest: bool
+) -> bool:
     """Run one child process, add to ``passed`` and ``failed``; return whether stages are left.
 
     If the child dies or hangs, the stage that it had begun has failed.
@@ -101,6 +135,7 @@ def _run_child(device: cl.Device, passed: list[str], failed: dict[str, str]) -> 
         "device": identity.read_facts(device),
         "passed": passed,
         "failed": [*failed],
+        "rest": rest,
     }
     from multiprocessing.spawn import get_executable  # once on a machine
 
@@ -126,6 +161,9 @@ def _run_child(device: cl.Device, passed: list[str], failed: dict[str, str]) -> 
             done = True
     if done:
         return False
+    if at == stages.TOGETHER:
+        passed.append(at)  # each stage is tried by itself now
+        return True
     last = errors.strip().splitlines()[-1:] if at == "start" else []
     failed[at] = ": ".join([end, *last])
     return True

@@ -1,4 +1,9 @@
-"""The stages of a trial, and the limits that follow if a driver fails one."""
+"""The stages of a trial, and the limits that follow if a driver fails one.
+
+The first ones are tried before the device is opened, and the others before the first program that
+needs them. Drivers take long to start their compilers and little for a further kernel, so the
+first stages are tried in one program. Only if that fails is each tried by itself.
+"""
 
 from __future__ import annotations
 
@@ -18,15 +23,24 @@ _OPTIONAL: Final = {
 }  # optional stages, and the limits that they set
 
 
+TOGETHER: Final = "together"  # the attempt of the first stages in one program: no finding
+
+
 def name_vectors(nbytes: int) -> str:
     """Return the name of the stage that tries vectors of ``nbytes`` bytes."""
     return f"vectors of {nbytes} bytes"
 
 
+def name_floats(nbytes: int) -> str:
+    """Return the name of the first stage that tries those of float."""
+    return f"floats in {name_vectors(nbytes)}"
+
+
 def find_limits(failed: set[str]) -> Limits | None:
     """Return the limits after these stages failed; None if the device is then unsound."""
-    fitting = [nbytes for nbytes in VECTORS if name_vectors(nbytes) not in failed]
-    others = failed - {name_vectors(nbytes) for nbytes in VECTORS}
+    names = {nbytes: {name_vectors(nbytes), name_floats(nbytes)} for nbytes in VECTORS}
+    fitting = [nbytes for nbytes in VECTORS if not names[nbytes] & failed]
+    others = failed.difference(*names.values())
     if not fitting or others - _OPTIONAL.keys():
         return None
     lacking = {_OPTIONAL[stage]: False for stage in others}

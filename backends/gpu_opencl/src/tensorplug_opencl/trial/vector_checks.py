@@ -36,15 +36,14 @@ _TYPES: Final = {
     "long": ("i8", "ulong"),
     "ulong": ("u8", "ulong"),
 }
-_REALS: Final = {"float": "f4", "double": "f8"}
 _BYTES: Final = {"uint": 4, "ulong": 8, "float": 4, "double": 8}
 _WIDEST: Final = 16
 
 
 def check_vectors(nbytes: int, *, double: bool) -> Part:
     """Return checks of folds and functions of vectors of ``nbytes`` bytes."""
-    texts = [STRICT]
-    checks: list[Check] = []
+    source, checks = check_floats(nbytes)
+    texts = [source]
     if double:
         texts.insert(0, "#pragma OPENCL EXTENSION cl_khr_fp64 : enable")
     for ctype, (dtype, ring) in _TYPES.items():
@@ -53,12 +52,21 @@ def check_vectors(nbytes: int, *, double: bool) -> Part:
         texts.append(_declare_loose(ctype, *{width, own}))
         texts.append(_write_integer_folds(ctype, ring, width, own))
         checks += _check_integers(ctype, dtype, ring, width)
-    for ctype, dtype in _REALS.items():
-        if ctype == "float" or double:
-            width = nbytes // _BYTES[ctype]
-            texts += [_declare_loose(ctype, width), _write_real_folds(ctype, width)]
-            checks += _check_reals(ctype, dtype, width)
+    if double:
+        source, more = _check_real("double", "f8", nbytes)
+        return "\n".join([*texts, source]), [*checks, *more]
     return "\n".join(texts), checks
+
+
+def check_floats(nbytes: int) -> Part:
+    """Return the checks of vectors of float."""
+    return _check_real("float", "f4", nbytes)
+
+
+def _check_real(ctype: str, dtype: str, nbytes: int) -> Part:
+    width = nbytes // _BYTES[ctype]
+    texts = [STRICT, _declare_loose(ctype, width), _write_real_folds(ctype, width)]
+    return "\n".join(texts), [*_check_reals(ctype, dtype, width)]
 
 
 def _declare_loose(ctype: str, *widths: int) -> str:

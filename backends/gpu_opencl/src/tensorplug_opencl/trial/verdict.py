@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 SUFFIX: Final = ".verdict.json"
-_CHECKS: Final = ("child.py", "checks.py", "vector_checks.py")
+_CHECKS: Final = ("child.py", "checks.py", "stages.py", "vector_checks.py")
 
 State = Literal["sound", "limited", "unsound", "untried"]
 
@@ -25,12 +25,14 @@ State = Literal["sound", "limited", "unsound", "untried"]
 class Verdict(NamedTuple):
     """How far the backend trusts a device.
 
-    ``findings``: what went wrong in the trial, one sentence for each failure.
+    ``findings``: what went wrong in the trial, one sentence for each failure: the stage, a colon,
+    and what. ``finished``: whether no stages are left for the first program that needs them.
     """
 
     state: State
     limits: Limits = NO_LIMITS
     findings: tuple[str, ...] = ()
+    finished: bool = True
 
     @property
     def usable(self) -> bool:
@@ -40,7 +42,9 @@ class Verdict(NamedTuple):
     def __str__(self) -> str:
         if self.state == "limited":
             return f"sound with limits: {', '.join(self.limits.describe())}"
-        return {"untried": "not tried"}.get(self.state, self.state)
+        if self.state == "untried":
+            return "not tried"
+        return self.state if self.finished else f"{self.state} so far"
 
 
 UNTRIED: Final = Verdict("untried")
@@ -71,12 +75,15 @@ def _parse(record: Any) -> Verdict | None:
     if not isinstance(record, dict) or record.get("state") not in get_args(State):
         return None
     limits, findings = record.get("limits"), record.get("findings")
+    finished = record.get("finished")
     if not isinstance(limits, dict) or not isinstance(findings, list):
+        return None
+    if not isinstance(finished, bool):
         return None
     kinds = {name: type(value) for name, value in NO_LIMITS._asdict().items()}
     if {name: type(value) for name, value in limits.items()} != kinds:
         return None
-    return Verdict(record["state"], Limits(**limits), tuple(map(str, findings)))
+    return Verdict(record["state"], Limits(**limits), tuple(map(str, findings)), finished)
 
 
 def keep(key: str, verdict: Verdict, device: cl.Device) -> None:
@@ -87,6 +94,7 @@ def keep(key: str, verdict: Verdict, device: cl.Device) -> None:
             "state": verdict.state,
             "limits": verdict.limits._asdict(),
             "findings": verdict.findings,
+            "finished": verdict.finished,
             "device": identity.read_facts(device),
         }
         cache_folder.write(file, json.dumps(record, indent=1).encode())
