@@ -7,22 +7,25 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What a schedule needs to know of a device.
+    """What a schedule needs to know of a device, and of a dialect.
 
-    ``vector_bytes``: of a vector register, 0 if the compiler makes vectors of work-items itself.
-    ``registers``: the number of vector registers. ``cores``: how many work-items, or work-groups,
-    run at the same time. ``group_size``: work-items of a work-group that share memory, 1 if
-    there are none. ``shared_bytes``: of that memory. ``neighbours``: whether work-items that are
-    neighbours should read neighbouring elements, as on GPUs; otherwise each takes a run of them.
-    ``fma``: whether a product and a sum are one instruction. ``atomics``: names of the dtypes that
-    can be added to memory atomically.
+    ``vector_bytes``: of a vector register, 0 if the dialect has no lanes, or the compiler makes
+    vectors of work-items. ``registers``: the number of vector registers. ``cores``: how many
+    work-items, or work-groups, run at the same time. ``group_size``: work-items of a work-group
+    that share memory, 1 if there are none. ``neighbours``: whether work-items that are neighbours
+    should read neighbouring elements, as on GPUs; otherwise each takes a run of them. ``wide``:
+    whether there is float64. ``narrow``: names of the narrow floats that the dialect converts;
+    of others it has the bits. ``functions``: names of the elementary functions that the dialect
+    computes accurately; others are taken apart. ``atomics``: names of the dtypes that can be
+    combined with memory atomically.
     """
 
     vector_bytes: int = 0
     registers: int = 16
     cores: int = 1
     group_size: int = 1
-    shared_bytes: int = 0
     neighbours: bool = False
-    fma: bool = False
+    wide: bool = True
+    narrow: frozenset[str] = frozenset()
+    functions: frozenset[str] = frozenset()
     atomics: frozenset[str] = frozenset()

@@ -1,33 +1,59 @@
 """Statements: what a schedule makes of a group, and a dialect writes as text.
 
-Values are the contract's expressions, without parameters and axes, and with these operations:
+Values are the contract's expressions without parameters and axes, and of few operations: the
+schedule has taken the others apart (``schedule.lowering``). ``OPERATIONS`` lists those that a
+dialect writes, with elementary functions only where the ``Machine`` names them. Further ones are:
 
-``variable``   the value of a name: a loop's index, ``Let``, ``Declare``, a number of the kernel
-``load``       an element of an array, ``value`` its name; the operand is an offset, an int64
-``item``       the number of this work-item (dimension ``value``), an int64
-``member``     the number of this work-item in its work-group, an int64
+``variable``  the value of a name: of a loop's index, ``Let``, ``Declare``, a number of the kernel
+``load``      an element of an array, whose name is the ``value``: operands are an offset, an
+              int64, and where memory may be read only if a condition holds, this condition and
+              the value to take if it does not
+``item``      the number of this work-item, an int64
+``member``    the number of this work-item in its work-group, an int64
 
-Offsets count elements. A value is *uniform*, or, in a loop with lanes, it may differ from lane to
-lane: the loop's index does, and so does whatever is computed of it. A dialect without vectors
-runs the lanes of such a loop one after the other.
+Offsets count elements. In a loop with lanes, a value is *uniform*, or it differs from lane to
+lane: the loop's index does, and so does whatever is computed of it, or of a variable with lanes.
+An offset that grows by 1 from lane to lane is a sum of the index and uniform values
+(``neighbouring``). There are no loops with lanes inside of others.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from tensorplug.plugin import Expression, dtypes
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from tensorplug.plugin import DType
 
 Combine: TypeAlias = Literal["sum", "prod", "max", "min"]
 
+OPERATIONS: Final = frozenset(
+    {
+        # Integers wrap. Comparisons and `where` take any dtype, bools too.
+        *("add", "subtract", "multiply", "negative", "equal", "less", "less_equal", "where"),
+        # Of floats. `rest` is C's fmod; `fma` may be rounded twice; `round` takes halves to even.
+        *("divide", "fma", "floor", "ceil", "trunc", "round", "sqrt", "copysign", "abs"),
+        # Of integers: truncated, the divisor is not 0, and the quotient fits.
+        *("quotient", "rest"),
+        *("logical_and", "logical_or", "logical_not"),
+        # By 0 to bits - 1; to the right, signed integers keep their signs.
+        *("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not"),
+        *("bitwise_left_shift", "bitwise_right_shift"),
+        # Between bools, integers (wrapped) and floats (rounded once); a float becomes an integer,
+        # truncated, only if that fits. Casts to and from narrow floats only if the machine has
+        # them; otherwise their bits are uint16.
+        *("cast", "bitcast", "constant"),
+    }
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """A dense array in the device's memory: an argument of the kernel."""
+    """A dense array in the device's memory: an argument of the kernel. A bool is a byte."""
 
     name: str
     dtype: DType
@@ -39,7 +65,7 @@ class Number:
     """A scalar argument of the kernel: a length, a stride, a constant of an expression."""
 
     name: str
-    dtype: DType
+    dtype: DType = dtypes.int64
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +78,16 @@ class Let:
 
 @dataclass(frozen=True, slots=True)
 class Declare:
-    """Make a variable with a first value. ``lanes``: one for each lane of the loops with lanes."""
+    """Make a variable with a first value. ``lanes``: one for each of so many lanes."""
 
     name: str
     value: Expression
-    lanes: bool = False
+    lanes: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Assign:
-    """Give a variable another value."""
+    """Give a variable another value, in the lanes that run."""
 
     name: str
     value: Expression
@@ -69,11 +95,12 @@ class Assign:
 
 @dataclass(frozen=True, slots=True)
 class Across:
-    """Name the fold of a variable's lanes, in pairs."""
+    """Name the fold of the lanes of a variable of ``dtype``, in pairs."""
 
     name: str
     variable: str
     op: Combine
+    dtype: DType
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +114,7 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Combine an element of an array with a value; atomic where work-items may meet."""
+    """Combine an element of an array with a value, atomically: work-items may meet."""
 
     array: str
     offset: Expression
@@ -97,10 +124,12 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """Count ``index`` from ``start`` up to ``stop``, without it.
+    """Count ``index`` from ``start`` up to ``stop``, without it, by ``step``.
 
-    ``lanes``: the iterations may run side by side: each writes its own elements, and variables
-    outside of the loop only if they have lanes.
+    ``lanes``: so many iterations, of neighbouring indices, run side by side; ``step`` is a
+    multiple of it. Each writes its own elements, and variables outside of the loop only if they
+    have lanes. ``whole``: none of the lanes lies at ``stop`` or behind it; otherwise, those do not
+    run.
     """
 
     index: str
@@ -108,16 +137,20 @@ class Loop:
     stop: Expression
     body: tuple[Statement, ...]
     step: int = 1
-    lanes: bool = False
+    lanes: int = 1
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class If:
-    """Run statements if a condition holds, else others."""
+    """Run statements if a condition holds, in the lanes where it does.
+
+    ``rare``: it seldom holds.
+    """
 
     condition: Expression
     then: tuple[Statement, ...]
-    otherwise: tuple[Statement, ...] = ()
+    rare: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,16 +176,15 @@ Statement: TypeAlias = (
 class Kernel:
     """A kernel: arguments, and what each work-item does.
 
-    ``items``: how many work-items there are along each dimension, values of numbers.
-    ``group_size``: work-items of a work-group, 1 if they are independent.
+    ``group_size``: work-items of a work-group; 1 if they are independent. ``arrays``: those
+    that are written come last.
     """
 
     name: str
     arrays: tuple[Array, ...]
     numbers: tuple[Number, ...]
-    items: tuple[Expression, ...]
     body: tuple[Statement, ...]
-    group_size: int = field(default=1)
+    group_size: int = 1
 
 
 def variable(name: str, dtype: DType = dtypes.int64) -> Expression:
@@ -160,11 +192,41 @@ def variable(name: str, dtype: DType = dtypes.int64) -> Expression:
     return Expression("variable", dtype, (), name)  # type: ignore[arg-type]  # a name
 
 
-def load(array: Array, offset: Expression) -> Expression:
-    """Return an element of an array."""
-    return Expression("load", array.dtype, (offset,), array.name)  # type: ignore[arg-type]
+def name_of(value: Expression) -> str:
+    """Return the name of a variable, or of the array that is loaded from."""
+    return str(value.value)
 
 
-def item(dimension: int = 0) -> Expression:
+def load(name: str, dtype: DType, offset: Expression, *where: Expression) -> Expression:
+    """Return an element of an array; ``where``: a condition and what to take elsewhere."""
+    return Expression("load", dtype, (offset, *where), name)  # type: ignore[arg-type]
+
+
+def item() -> Expression:
     """Return the number of this work-item."""
-    return Expression("item", dtypes.int64, (), dimension)
+    return Expression("item", dtypes.int64)
+
+
+def neighbouring(
+    offset: Expression, index: str, is_uniform: Callable[[Expression], bool]
+) -> Expression | None:
+    """Return what to add to the first lane's index for its offset, if the lanes' are neighbours.
+
+    None if the offset is not a sum of the index and of uniform values.
+    """
+    terms = list(_terms(offset))
+    rest = [term for term in terms if not (term.op == "variable" and name_of(term) == index)]
+    if len(rest) != len(terms) - 1 or not all(map(is_uniform, rest)):
+        return None
+    total = Expression("constant", dtypes.int64, (), 0)
+    for term in rest:
+        total = term if total.op == "constant" else total + term
+    return total
+
+
+def _terms(value: Expression) -> Iterator[Expression]:
+    if value.op == "add":
+        for operand in value.operands:
+            yield from _terms(operand)
+    else:
+        yield value

@@ -268,9 +268,12 @@ def interpreter(
     def run(*buffers: Array) -> list[Array]:
         values = _Values(group.shape, between)
         known = values.parameters
+        starts = [output.initial for output in group.outputs if output.initial is not None]
+        whole = {start.value for start in starts if start.op == "parameter"}
         with np.errstate(all="ignore"):
-            for operand, buffer in zip(group.inputs, buffers, strict=True):
-                known.append(values.read(operand, np.asarray(buffer)))
+            for number, (operand, buffer) in enumerate(zip(group.inputs, buffers, strict=True)):
+                array = np.asarray(buffer)
+                known.append(array if number in whole else values.read(operand, array))
             for reduction in group.reductions:
                 known.append(values.reduce(reduction))
             for fold in group.folds:

@@ -1,0 +1,187 @@
+"""Plain C: C99, without extensions, for whatever compiler there is.
+
+``run`` does the work of some items, one after the other; what it takes is in ``write``. Compilers
+must let integers wrap, and round each operation by itself (``FLAGS``).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final
+
+from tensorplug.plugin import dtypes as dt
+from tensorplug.plugin import expressions
+from tensorplug_loops.machine import Machine
+from tensorplug_loops.statements import Assign, Declare, If, Let, Loop, Store, name_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tensorplug.plugin import DType, Expression, Scalar
+    from tensorplug_loops.statements import Kernel, Statement
+
+FLAGS: Final = ("-fwrapv", "-ffp-contract=off", "-fno-math-errno")
+MACHINE: Final = Machine(registers=32, functions=frozenset(expressions.FUNCTIONS))
+
+_HEADERS: Final = ("math", "stdbool", "stdint", "string")
+_BINARY: Final = {
+    "add": "+",
+    "subtract": "-",
+    "multiply": "*",
+    "divide": "/",
+    "quotient": "/",
+    "equal": "==",
+    "less": "<",
+    "less_equal": "<=",
+    "logical_and": "&&",
+    "logical_or": "||",
+    "bitwise_and": "&",
+    "bitwise_or": "|",
+    "bitwise_xor": "^",
+    "bitwise_left_shift": "<<",
+    "bitwise_right_shift": ">>",
+}
+_UNARY: Final = {"negative": "-", "logical_not": "!", "bitwise_not": "~"}
+_CALLS: Final = {
+    **{name: name for name in expressions.FUNCTIONS},
+    **{name: name for name in ("floor", "ceil", "trunc", "sqrt", "copysign")},
+    "round": "rint",
+    "abs": "fabs",
+    "rest": "fmod",
+}
+
+
+def type_of(dtype: DType) -> str:
+    """Return the C type of a number."""
+    if dtype is dt.bool_:
+        return "bool"
+    if dtype in dt.FLOATING:
+        return {4: "float", 8: "double"}[dtype.itemsize]
+    return f"{dtype.name}_t"
+
+
+def literal(value: Scalar, dtype: DType) -> str:
+    """Return a constant."""
+    if dtype is dt.bool_:
+        return str(int(bool(value)))
+    if dtype in dt.FLOATING:
+        number = float(dtype.numpy.type(value))
+        end = "f" if dtype is dt.float32 else ""
+        if not math.isfinite(number):
+            size = "NAN" if math.isnan(number) else "INFINITY"
+            return f"(({type_of(dtype)}){'-' * (number < 0)}{size})"
+        return f"({number.hex()}{end})"
+    bits = 8 * dtype.itemsize
+    wrapped = int(value) % (1 << bits)  # type: ignore[arg-type]  # not complex
+    if dtype is dt.int64 and wrapped < 1 << 31:
+        return f"INT64_C({wrapped})"
+    return f"(({type_of(dtype)})UINT64_C({wrapped}))"
+
+
+class _Text:
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel = kernel
+        self._bools = {each.name for each in kernel.arrays if each.dtype is dt.bool_}
+        self._helpers: dict[str, str] = {}
+
+    def write(self) -> str:
+        kernel = self._kernel
+        lines = [
+            "void run(void *const *arrays, const int64_t *numbers, int64_t first, int64_t last) {"
+        ]
+        for at, array in enumerate(kernel.arrays):
+            element = "uint8_t" if array.dtype is dt.bool_ else type_of(array.dtype)
+            const = "" if array.written else "const "
+            lines.append(f"  {const}{element} *{array.name} = arrays[{at}]; (void){array.name};")
+        lines += [
+            f"  const int64_t {number.name} = numbers[{at}];"
+            for at, number in enumerate(kernel.numbers)
+        ]
+        lines.append("  for (int64_t item = first; item < last; item++) {")
+        lines += self._block(kernel.body, "    ")
+        lines += ["  }", "}", ""]
+        headers = [f"#include <{name}.h>" for name in _HEADERS]
+        return "\n".join([f"/* {kernel.name} */", *headers, *self._helpers.values(), *lines])
+
+    def _block(self, body: Sequence[Statement], indent: str) -> Iterator[str]:
+        for statement in body:
+            for line in self._lines(statement):
+                yield indent + line
+
+    def _lines(self, statement: Statement) -> Iterator[str]:
+        match statement:
+            case Let(name, value):
+                yield f"const {type_of(value.dtype)} {name} = {self._value(value)};"
+            case Declare(name, value):
+                yield f"{type_of(value.dtype)} {name} = {self._value(value)};"
+            case Assign(name, value):
+                yield f"{name} = {self._value(value)};"
+            case Store(array, offset, value):
+                yield f"{array}[{self._value(offset)}] = {self._value(value)};"
+            case Loop(index, start, stop, body, step):
+                begin, end = self._value(start), self._value(stop)
+                yield f"for (int64_t {index} = {begin}; {index} < {end}; {index} += {step}) {{"
+                yield from self._block(body, "  ")
+                yield "}"
+            case If(condition, then):
+                yield f"if ({self._value(condition)}) {{"
+                yield from self._block(then, "  ")
+                yield "}"
+            case _:
+                raise TypeError(f"C: {type(statement).__name__} is for other machines")
+
+    def _value(self, x: Expression) -> str:
+        if x.op == "constant":
+            assert x.value is not None
+            return literal(x.value, x.dtype)
+        if x.op in {"variable", "item"}:
+            return str(x.value or "item")
+        operands = [self._value(operand) for operand in x.operands]
+        if x.op == "load":
+            found = f"{x.value}[{operands[0]}]"
+            if name_of(x) in self._bools:
+                found = f"({found} != 0)"
+            return found if len(operands) == 1 else f"({operands[1]} ? {found} : {operands[2]})"
+        return f"({self._operation(x, operands)})"
+
+    def _operation(self, x: Expression, operands: Sequence[str]) -> str:
+        source, type_ = x.operands[-1].dtype, type_of(x.dtype)
+        if x.op == "where":
+            return "{} ? {} : {}".format(*operands)
+        if x.op == "cast":
+            return f"({type_}){operands[0]}"
+        if x.op == "bitcast":
+            return f"{self._bits(source, x.dtype)}({operands[0]})"
+        if x.op == "fma":
+            return "{} * {} + {}".format(*operands)
+        if x.op == "rest" and x.dtype in dt.INTEGER:
+            return f"({type_})({' % '.join(operands)})"
+        if x.op in _CALLS:
+            end = "f" if source is dt.float32 else ""
+            return f"{_CALLS[x.op]}{end}({', '.join(operands)})"
+        if x.op == "bitwise_left_shift":
+            operands = [f"(u{type_.lstrip('u')}){operands[0]}", operands[1]]
+        text = (
+            f"{_UNARY[x.op]}{operands[0]}"
+            if x.op in _UNARY
+            else f" {_BINARY[x.op]} ".join(operands)
+        )
+        # C computes small integers as int.
+        return f"({type_})({text})" if x.dtype in dt.INTEGER and x.dtype.itemsize < 8 else text
+
+    def _bits(self, source: DType, target: DType) -> str:
+        name = f"{target.name}_of_{source.name}"
+        a, b = type_of(source), type_of(target)
+        self._helpers[name] = (
+            f"static inline {b} {name}({a} x) {{ {b} y; memcpy(&y, &x, sizeof y); return y; }}"
+        )
+        return name
+
+
+def write(kernel: Kernel) -> str:
+    """Return the text of a kernel: a function ``run``.
+
+    It takes the addresses of the arrays, the numbers, and the first item and the one behind the
+    last: ``void run(void *const *arrays, const int64_t *numbers, int64_t first, int64_t last)``.
+    """
+    return _Text(kernel).write()

@@ -1,0 +1,169 @@
+"""Groups through the system's C compiler: on NumPy arrays, by several threads.
+
+The compiler is ``cc``, or the one that the environment variable ``CC`` names, with the flags of
+``CFLAGS``. What it makes is kept on disk.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
+import threading
+from functools import cache
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tensorplug.plugin import BuildNotice, disk_cache
+from tensorplug_loops.dialects import c
+from tensorplug_loops.schedule import plan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tensorplug.plugin import Group
+    from tensorplug_loops.schedule import Launch, Program
+
+    NumPyArray = np.ndarray[Any, Any]
+
+CACHE: Final = "TENSORPLUG_LOOPS_CACHE"
+SHARED_WORK: Final = 1 << 20  # instructions from which other threads help
+_CHUNKS: Final = 8  # for each thread
+_FOLDER: Final = disk_cache.CacheFolder(
+    CACHE, "tensorplug-loops", "compiled loops", ("tensorplug_loops",)
+)
+_NOTICE: Final = BuildNotice("loops", "loops")
+_OPTIMIZED: Final = ("-std=c99", "-O3", "-fPIC", "-shared")
+
+
+class CompilationError(Exception):
+    """There is no C compiler, or it refuses a text."""
+
+
+@cache
+def command() -> tuple[str, ...]:
+    """Return the C compiler's command.
+
+    Raises:
+        CompilationError: there is none.
+
+    """
+    words = shlex.split(os.environ.get("CC", "cc"))
+    if not words or shutil.which(words[0]) is None:
+        raise CompilationError(f"the C compiler {' '.join(words)!r} is not found; set CC")
+    return (*words, *_OPTIMIZED, *c.FLAGS, *shlex.split(os.environ.get("CFLAGS", "")))
+
+
+@cache
+def _identity() -> str:
+    """Return what distinguishes compilers: the command, and its version."""
+    words = command()
+    version = subprocess.run([words[0], "--version"], capture_output=True, text=True, check=False)  # noqa: S603
+    return "\0".join([*words, version.stdout, os.uname().machine if hasattr(os, "uname") else ""])
+
+
+@cache
+def compile_text(text: str) -> Callable[..., None]:
+    """Return the function ``run`` of a C text; it runs without the interpreter's lock.
+
+    Raises:
+        CompilationError: there is no compiler, or it refuses the text.
+
+    """
+    words = command()
+    key = hashlib.sha256(f"{_identity()}\0{text}".encode()).hexdigest()
+    folder = _FOLDER.find()
+    files = disk_cache.SealedFiles(folder)
+    code = files.find(key)
+    with tempfile.TemporaryDirectory(prefix="tensorplug-") as place:
+        library = Path(place, "loops.so")
+        if code is None:
+            source = Path(place, "loops.c")
+            source.write_text(text, encoding="utf-8")
+            with _NOTICE.building(kept=folder is not None):
+                done = subprocess.run(  # noqa: S603
+                    [*words, "-o", str(library), str(source), "-lm"],
+                    capture_output=True,
+                    text=True,
+                    check=False,
+                )
+            if done.returncode:
+                raise CompilationError(f"{words[0]}: {done.stderr.strip()}")
+            files.keep(key, library.read_bytes())
+        else:
+            library.write_bytes(code)
+        function = ctypes.CDLL(str(library)).run
+    function.restype = None
+    function.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64]
+    return function
+
+
+class Run:
+    """A group, compiled: a function of its inputs' arrays that returns its outputs'.
+
+    ``source``: the texts of its kernels.
+    """
+
+    def __init__(self, program: Program, threads: int) -> None:
+        self._program, self._threads = program, threads
+        texts = [c.write(launch.kernel) for launch in program.launches]
+        self.source = "\n".join(dict.fromkeys(texts))
+        self._functions = [compile_text(text) for text in texts]
+
+    def __call__(self, *arrays: NumPyArray) -> list[NumPyArray]:
+        """Compute the group."""
+        program = self._program
+        outputs = [np.empty(type_.shape, type_.dtype.numpy) for type_ in program.outputs]
+        buffers = [*map(np.ascontiguousarray, arrays), *outputs]
+        buffers += [np.empty(size, dtype.numpy) for dtype, size in program.temporaries]
+        for launch, function in zip(program.launches, self._functions, strict=True):
+            self._launch(launch, function, [buffers[number] for number in launch.arrays])
+        return outputs
+
+    def _launch(
+        self, launch: Launch, function: Callable[..., None], buffers: list[NumPyArray]
+    ) -> None:
+        pointers = (ctypes.c_void_p * len(buffers))(*(each.ctypes.data for each in buffers))
+        numbers = (ctypes.c_int64 * len(launch.numbers))(*launch.numbers)
+        items = launch.items
+        threads = min(self._threads, items)
+        if threads == 1 or items * launch.cost < SHARED_WORK:
+            function(pointers, numbers, 0, items)
+            return
+        size = max(1, items // (threads * _CHUNKS))
+        chunks = count(0, size)
+
+        def work() -> None:
+            for first in chunks:
+                if first >= items:
+                    return
+                function(pointers, numbers, first, min(first + size, items))
+
+        others = [threading.Thread(target=work) for _ in range(threads - 1)]
+        for thread in others:
+            thread.start()
+        work()
+        for thread in others:
+            thread.join()
+
+
+def compile_group(group: Group, *, threads: int | None = None) -> Run | None:
+    """Return a function that computes a group; None to decline it.
+
+    Args:
+        group: without complex numbers, which are declined.
+        threads: how many run; as many as there are cores if None.
+
+    Raises:
+        CompilationError: there is no compiler, or it refuses a text.
+
+    """
+    program = plan(group, c.MACHINE)
+    return None if program is None else Run(program, threads or os.cpu_count() or 1)

@@ -1,0 +1,160 @@
+"""Variables in which reductions accumulate, and what they become."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tensorplug.plugin import dtypes as dt
+from tensorplug.plugin import expressions as ex
+from tensorplug_loops.schedule.lowering import extreme
+from tensorplug_loops.statements import Across, Assign, name_of, variable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tensorplug.plugin import DType, Expression, Scalar
+    from tensorplug_loops.schedule.writer import Writer
+
+DEPTH: Final = 16
+"""The number of terms that are added one after the other; the sums of such blocks are added with
+their rounding errors."""
+
+
+def accumulated(op: str, dtype: DType, *, wide: bool) -> DType:
+    """Return the dtype in which numbers of ``dtype`` are accumulated.
+
+    A sum or product of float32 whose parts do not fit into float32 may still be a float32.
+    """
+    sums = op in {"sum", "prod"} and dtype in dt.FLOATING
+    return dt.float64 if sums and wide else dtype.compute
+
+
+def identity(op: str, dtype: DType) -> Scalar:
+    """Return the number that changes no result of the reduction ``op``."""
+    if op in {"sum", "prod"}:
+        return 0 if op == "sum" else 1
+    if dtype in dt.FLOATING:
+        return float("-inf" if op == "max" else "inf")
+    return bool(op == "min") if dtype is dt.bool_ else int(dtype.min if op == "max" else dtype.max)
+
+
+def combine(op: str, a: Expression, b: Expression) -> Expression:
+    """Return one step of the reduction ``op``."""
+    if a.dtype is dt.bool_:
+        return ex.apply("logical_or" if op in {"sum", "max"} else "logical_and", a, b)
+    if op in {"max", "min"}:
+        return extreme(op == "max", a, b)
+    return a + b if op == "sum" else a * b
+
+
+class Accumulator:
+    """The accumulators of one reduction of numbers of ``dtype``.
+
+    ``copies``: how many there are, so that their additions overlap. ``lanes``: of each.
+    ``exact``: whether sums that no wider dtype holds carry the error of each addition; otherwise,
+    ``close_block`` adds those of blocks.
+    """
+
+    def __init__(
+        self, w: Writer, op: str, dtype: DType, *, wide: bool, copies: int, lanes: int, exact: bool
+    ) -> None:
+        self._w, self._op, self._given, self._lanes = w, op, dtype, lanes
+        self.dtype = accumulated(op, dtype, wide=wide)
+        carries = op == "sum" and dtype in dt.FLOATING and self.dtype is dtype.compute
+        self._exact, self.blocked = carries and exact, carries and not exact
+        start = ex.constant(identity(op, self.dtype), self.dtype)
+
+        def declare(count: int) -> list[str]:
+            return [w.declare(start, "a", lanes) for _ in range(count)]
+
+        self._parts = declare(copies)
+        self._sums = declare(copies * self.blocked)
+        self._errors = declare(copies * carries)
+
+    def _get(self, name: str) -> Expression:
+        return variable(name, self.dtype)
+
+    def add(self, copy: int, value: Expression) -> None:
+        """Combine a copy with a number, as it is held."""
+        w, name = self._w, self._parts[copy]
+        value = w.here(w.lowering.converter.cast(value, self._given, self.dtype))
+        if self._exact:
+            self._add_exactly(name, self._errors[copy], value)
+        else:
+            w.emit(Assign(name, w.here(combine(self._op, self._get(name), value))))
+
+    def _add_exactly(self, name: str, error: str, b: Expression) -> None:
+        """Add a number to a sum, and what is lost to the sum's error.
+
+        Source: Knuth, The Art of Computer Programming, volume 2, section 4.2.2, theorem B.
+        """
+        w, a = self._w, self._get(name)
+        after = w.let(a + b)
+        part = after - a
+        left = w.here((a - (after - part)) + (b - part))
+        w.emit(Assign(error, self._get(error) + left))
+        w.emit(Assign(name, after))
+
+    def close_block(self) -> None:
+        """Add each part to its sum."""
+        if self.blocked:
+            for part, total, error in zip(self._parts, self._sums, self._errors, strict=True):
+                self._add_exactly(total, error, self._w.let(self._get(part)))
+                self._w.emit(Assign(part, ex.constant(0, self.dtype)))
+
+    def total(self, *, across: bool) -> Expression:
+        """Write the fold of all copies; of all lanes if ``across``."""
+        total = self._fold(self._sums or self._parts, across=across)
+        if not self._errors:
+            return total
+        # Where a sum is infinite, its error is NaN, and means nothing.
+        error = self._fold(self._errors, across=across)
+        return self._w.here(total + ex.where(ex.apply("equal", error, error), error, 0))
+
+    def result(self, *, across: bool) -> Expression:
+        """Write the total, rounded to the dtype of the numbers, as it is held."""
+        w = self._w
+        total = self.total(across=across)
+        return w.here(w.lowering.converter.cast(total, self.dtype, self._given))
+
+    def _fold(self, names: Sequence[str], *, across: bool) -> Expression:
+        w = self._w
+        values = [self._get(name) for name in names]
+        while len(values) > 1:
+            pairs = zip(values[::2], values[1::2], strict=True)
+            values = [w.here(combine(self._op, a, b)) for a, b in pairs]
+        value = values[0]
+        if not across or self._lanes == 1:
+            return value
+        name = str(value.value)
+        result = w.fresh()
+        w.emit(Across(result, name, self._op, self.dtype))  # type: ignore[arg-type]
+        return variable(result, self.dtype)
+
+
+class State:
+    """The variables of a fold."""
+
+    def __init__(
+        self,
+        w: Writer,
+        initial: Sequence[Expression],
+        combination: Sequence[Expression],
+    ) -> None:
+        self._w, self._combination = w, combination
+        self.names = [w.declare(each, "a") for each in initial]
+        self._dtypes = [each.dtype for each in initial]
+
+    def values(self) -> list[Expression]:
+        """Return the state."""
+        return [variable(name, d) for name, d in zip(self.names, self._dtypes, strict=True)]
+
+    def follow(self, element: Sequence[Expression]) -> None:
+        """Combine the state with one that follows."""
+        w = self._w
+        roots = ex.substitute(self._combination, [*self.values(), *element])
+        new = [w.here(root) for root in roots]
+        names = set(self.names)
+        new = [w.copy(each) if name_of(each) in names else each for each in new]
+        for name, value in zip(self.names, new, strict=True):
+            w.emit(Assign(name, value))

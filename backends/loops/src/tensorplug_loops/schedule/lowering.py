@@ -1,0 +1,218 @@
+"""Expressions of the operations that every compiler has (``statements.OPERATIONS``).
+
+Each operation of narrow floats is computed in ``DType.compute`` and rounded.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tensorplug.algorithms import elementary
+from tensorplug.plugin import Expression
+from tensorplug.plugin import dtypes as dt
+from tensorplug.plugin import expressions as ex
+from tensorplug_loops.schedule.conversions import Converter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from tensorplug.plugin import DType
+    from tensorplug_loops.machine import Machine
+
+_LEAVES: Final = {"parameter", "axis", "variable"}
+_OF_BITS: Final = {"where"}  # narrow floats are not computed, but moved
+_LOGICAL: Final = {"bitwise_and": "logical_and", "bitwise_or": "logical_or"}
+_LEAST_BITS: Final = 8
+
+
+class Lowering:
+    """Lowers expressions for a machine.
+
+    ``signs``: for names of variables that do not change, -1 or 1.
+    """
+
+    def __init__(self, machine: Machine, signs: Mapping[str, int] | None = None) -> None:
+        self._functions = machine.functions
+        self._signs = signs or {}
+        self.converter = Converter(machine.narrow)
+
+    def lower(self, roots: Sequence[Expression]) -> list[Expression]:
+        """Return expressions of equal values, with equal operations as one object."""
+        roots = ex.unify(roots)
+        while any(map(self._is_foreign, ex.linearize(roots))):
+            roots = ex.unify(self._rewrite(roots, self._expand))
+        return ex.unify(self._rewrite(roots, self._lower))
+
+    def _is_foreign(self, node: Expression) -> bool:
+        return node.op in ex.FUNCTIONS and node.op not in self._functions
+
+    def _expand(self, node: Expression, operands: tuple[Expression, ...]) -> Expression:
+        made = _with(node, operands)
+        return elementary.expand(made) if self._is_foreign(node) else made
+
+    def _rewrite(
+        self,
+        roots: Sequence[Expression],
+        rule: Callable[[Expression, tuple[Expression, ...]], Expression],
+    ) -> list[Expression]:
+        new: dict[int, Expression] = {}
+        for node in ex.linearize(roots):
+            new[id(node)] = rule(node, tuple(new[id(operand)] for operand in node.operands))
+        return [new[id(root)] for root in roots]
+
+    def _lower(self, node: Expression, operands: tuple[Expression, ...]) -> Expression:
+        """Return an operation on operands that are lowered, as they are held."""
+        held, converter = self.converter.held, self.converter
+        if node.op in _LEAVES:
+            return _with(node, (), held(node.dtype))
+        if node.op == "constant":
+            assert node.value is not None
+            return converter.constant(node.value, node.dtype)
+        source = node.operands[-1].dtype  # the first of `where` is a bool
+        if node.op == "cast":
+            return converter.cast(operands[0], source, node.dtype)
+        if node.op == "bitcast":
+            return _bits(operands[0], held(node.dtype))
+        wide = source.compute
+        if wide is source or node.op in _OF_BITS:
+            return self._apply(node, operands)
+        widened = tuple(converter.cast(each, source, wide) for each in operands)
+        result = self._apply(node, widened)
+        return converter.cast(result, wide, source) if node.dtype is source else result
+
+    def _apply(self, node: Expression, operands: tuple[Expression, ...]) -> Expression:
+        op, dtype = node.op, operands[-1].dtype
+        if op in {"maximum", "minimum"}:
+            return extreme(op == "maximum", *operands)
+        if dtype in dt.BOOL and op.startswith("bitwise"):
+            return _of_bools(op, operands)
+        if dtype in dt.INTEGER:
+            if op in {"floor_divide", "remainder"}:
+                return self._divided(*operands)[op == "remainder"]
+            if op.endswith("shift"):
+                return _shifted(op, *operands)
+            if op == "abs":
+                (x,) = operands
+                return ex.where(x < 0, -x, x) if dtype in dt.SIGNED else x
+        elif op == "floor_divide":
+            return _floor_divided(*operands)
+        elif op == "remainder":
+            return _remainders(*operands)[1]
+        if op == "where":
+            return ex.where(*operands, likely=ex.is_likely(node))
+        return ex.apply(op, *operands)
+
+    def _sign(self, x: Expression) -> int:
+        """Return 1 for what is positive, 0 for what is not negative, -1 for others."""
+        if x.op == "axis":
+            return 0
+        if x.op == "constant":
+            return (x.value > 0) - (x.value < 0)  # type: ignore[operator]  # an integer
+        if x.op == "variable":
+            return self._signs.get(str(x.value), -1)
+        if x.op in {"add", "multiply", "quotient", "rest"} and x.dtype is dt.int64:
+            signs = [self._sign(operand) for operand in x.operands]
+            if min(signs) >= 0:
+                return max(signs) if x.op == "add" else 0
+        return -1
+
+    def _divided(self, a: Expression, b: Expression) -> tuple[Expression, Expression]:
+        """Return quotient and remainder of integers, rounded down; both 0 if b is 0."""
+        dtype = a.dtype
+        if dtype is dt.int64 and self._sign(b) > 0:
+            whole, rest = _two("quotient", a, b), _two("rest", a, b)
+            if self._sign(a) >= 0:
+                return whole, rest
+            low = rest < 0
+            return ex.where(low, whole - 1, whole), ex.where(low, rest + b, rest)
+        by_zero = ex.apply("equal", b, 0)
+        unfit = by_zero
+        if dtype in dt.SIGNED:  # the least number over -1 wraps: it is itself
+            negated = ex.apply(
+                "logical_and", ex.apply("equal", a, dtype.min), ex.apply("equal", b, -1)
+            )
+            unfit = ex.apply("logical_or", by_zero, negated)
+        divisor = ex.where(unfit, 1, b)
+        whole, rest = _two("quotient", a, divisor), _two("rest", a, divisor)
+        if dtype in dt.SIGNED:
+            inexact = ex.apply("logical_not", ex.apply("equal", rest, 0))
+            low = ex.apply("logical_and", inexact, ex.apply("bitwise_xor", rest, divisor) < 0)
+            whole, rest = ex.where(low, whole - 1, whole), ex.where(low, rest + divisor, rest)
+        zero = ex.constant(0, dtype)
+        return ex.where(by_zero, zero, whole), ex.where(by_zero, zero, rest)
+
+
+def extreme(larger: bool, a: Expression, b: Expression) -> Expression:  # noqa: FBT001  # of two
+    """Return the larger or the smaller of two numbers, NaN if one is."""
+    if a.dtype is dt.bool_:
+        return ex.apply("logical_or" if larger else "logical_and", a, b)
+    chosen = ex.where(b < a if larger else a < b, a, b)
+    if a.dtype not in dt.FLOATING:
+        return chosen
+    # One instruction of x86, which gives b if an operand is NaN; then NaN if a is.
+    return ex.where(ex.apply("equal", a, a), chosen, a)
+
+
+def _with(
+    node: Expression, operands: tuple[Expression, ...], dtype: DType | None = None
+) -> Expression:
+    return Expression(node.op, dtype or node.dtype, operands, node.value)
+
+
+def _two(op: str, a: Expression, b: Expression) -> Expression:
+    return Expression(op, a.dtype, (a, b))
+
+
+def _bits(x: Expression, dtype: DType) -> Expression:
+    """Read the bits of a number as another dtype; between integers, that is a cast."""
+    if x.dtype in dt.INTEGER and dtype in dt.INTEGER:
+        return ex.cast(x, dtype)
+    return x if x.dtype is dtype else Expression("bitcast", dtype, (x,))
+
+
+def _of_bools(op: str, operands: tuple[Expression, ...]) -> Expression:
+    if op == "bitwise_not":
+        return ex.apply("logical_not", *operands)
+    if op == "bitwise_xor":
+        return ex.apply("logical_not", ex.apply("equal", *operands))
+    return ex.apply(_LOGICAL[op], *operands)
+
+
+def _shifted(op: str, x: Expression, by: Expression) -> Expression:
+    dtype = x.dtype
+    most = _LEAST_BITS * dtype.itemsize - 1
+    if by.op == "constant" and 0 <= by.value <= most:  # type: ignore[operator]  # an integer
+        return ex.apply(op, x, by)
+    fits = ex.apply("less_equal", by, most)
+    if dtype in dt.SIGNED:
+        fits = ex.apply("logical_and", fits, ex.apply("less_equal", ex.constant(0, dtype), by))
+    shifted = ex.apply(op, x, ex.where(fits, by, most))
+    if op == "bitwise_right_shift" and dtype in dt.SIGNED:
+        return shifted
+    return ex.where(fits, shifted, 0)
+
+
+def _remainders(a: Expression, b: Expression) -> tuple[Expression, Expression, Expression]:
+    """Return the remainder of floats with a's sign, that with b's, and whether they differ."""
+    zero = ex.constant(0, a.dtype)
+    rest = _two("rest", a, b)
+    above, below = zero < rest, rest < zero
+    negative = b < zero
+    low = ex.where(negative, above, below)
+    moved = ex.where(low, rest + b, rest)
+    return rest, ex.where(ex.apply("equal", rest, 0), ex.apply("copysign", zero, b), moved), low
+
+
+def _floor_divided(a: Expression, b: Expression) -> Expression:
+    zero = ex.constant(0, a.dtype)
+    exact = a / b
+    rest, _, low = _remainders(a, b)
+    quotient = (a - rest) / b
+    quotient = ex.where(low, quotient - 1, quotient)
+    # The quotient is nearly whole, but the division may have rounded it up or down.
+    floor = ex.apply("floor", quotient)
+    floor = ex.where(quotient - floor > 0.5, floor + 1, floor)  # a half
+    floor = ex.where(ex.apply("equal", quotient, 0), ex.apply("copysign", zero, exact), floor)
+    infinite = ex.apply("equal", ex.apply("abs", a), float("inf"))
+    special = ex.apply("logical_or", infinite, ex.apply("equal", b, 0))
+    return ex.where(special, exact, floor)

@@ -1,0 +1,401 @@
+"""Kernels for groups whose outputs are dense: loops along the axes that are not items.
+
+A work-item is an element along the axes that no reduction reduces; where items run one after the
+other, the last of these axes is a loop of its own, of which an item takes a segment. In an item,
+the reduced axes are passed over once for each level of reductions, a level being those that need
+the results of the level before, and once for the outputs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from tensorplug.plugin import Expression
+from tensorplug.plugin import dtypes as dt
+from tensorplug.plugin import expressions as ex
+from tensorplug_loops.schedule.accumulators import DEPTH, Accumulator, State
+from tensorplug_loops.schedule.loops import reduced_axes
+from tensorplug_loops.schedule.lowering import Lowering
+from tensorplug_loops.schedule.writer import ZERO, Writer
+from tensorplug_loops.statements import Array, Kernel, Store, item
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from tensorplug.plugin import DType, Group
+    from tensorplug_loops.machine import Machine
+    from tensorplug_loops.schedule.loops import Loops
+
+_COSTS: Final = {
+    **dict.fromkeys(("constant", "parameter", "variable", "axis"), 0),
+    "divide": 4,
+    "sqrt": 4,
+    "quotient": 20,
+    "rest": 50,
+}
+
+
+def cost(roots: Iterable[Expression]) -> int:
+    """Return about how many instructions usually compute the roots for a vector of elements."""
+    nodes = ex.order(roots, lambda _: False, rare=False)
+    return sum(_COSTS.get(node.op, 1) for node in nodes)
+
+
+def levels_of(group: Group) -> list[list[int]]:
+    """Return reductions and folds by level, numbered one after the other.
+
+    Each needs only results of levels before its own.
+    """
+    inputs, whose = len(group.inputs), result_owners(group)
+    levels: list[int] = []
+    for roots in results_roots(group):
+        used = [
+            levels[whose[int(node.value) - inputs]]  # type: ignore[arg-type]  # a number
+            for node in ex.order(roots, lambda _: False)
+            if node.op == "parameter" and int(node.value) >= inputs  # type: ignore[arg-type]
+        ]
+        levels.append(1 + max(used, default=-1))
+    return [
+        [number for number, level in enumerate(levels) if level == which]
+        for which in range(max(levels, default=-1) + 1)
+    ]
+
+
+def results_roots(group: Group) -> list[tuple[Expression, ...]]:
+    """Return the expressions of each reduction and fold."""
+    return [
+        *((each.expression,) for each in group.reductions),
+        *(fold.elements for fold in group.folds),
+    ]
+
+
+def result_owners(group: Group) -> list[int]:
+    """Return for each result, as parameters number them, the reduction or fold that has it."""
+    return [at for at, roots in enumerate(results_roots(group)) for _ in roots]
+
+
+def choose_lanes(machine: Machine, roots: Sequence[Expression]) -> int:
+    """Return the lanes of vectors: as many as numbers of the most common size in a register."""
+    sizes = Counter(
+        node.dtype.itemsize
+        for node in ex.order(roots, lambda _: False)
+        if node.dtype is not dt.bool_ and node.op not in {"constant", "axis"}
+    )
+    (size, _), *_ = sizes.most_common(1) or [(1, 0)]
+    return max(1, machine.vector_bytes // size)
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How a kernel runs through loops.
+
+    ``segmented``: whether the last axis is a loop in each item, over a segment of ``size``
+    elements, of which there are ``segments``. ``split``: whether an item takes a ``part`` of the
+    first reduced axis, of which there are ``parts``, and the kernel writes what has accumulated.
+    """
+
+    segmented: bool
+    split: bool
+
+
+def form_of(loops: Loops, machine: Machine, *, split: bool) -> Form:
+    """Return the form of a kernel."""
+    inner_kept = bool(loops.reduced) and not loops.reduced[-1]
+    return Form(inner_kept and not machine.neighbours, split)
+
+
+class Nest:
+    """Writes one kernel."""
+
+    def __init__(self, loops: Loops, machine: Machine, form: Form) -> None:
+        self._loops, self._machine, self._form = loops, machine, form
+        self._group = loops.group
+        lowering = Lowering(machine, loops.signs)
+        loops.lowered(lowering.lower(loops.everything()))
+        self.w = Writer(loops, lowering)
+        reductions, outputs = len(self._group.reductions), len(self._group.outputs)
+        self._outputs = loops.roots[reductions : reductions + outputs]
+        rest = iter(loops.roots[reductions + outputs :])
+        self._results = [
+            *([root] for root in loops.roots[:reductions]),
+            *([next(rest) for _ in fold.elements] for fold in self._group.folds),
+        ]
+        self._axes = [axis for axis, reduced in enumerate(loops.reduced) if reduced]
+        self._lanes = choose_lanes(machine, loops.roots)
+        self.cost = cost(loops.roots) + 2 * len(loops.operands)
+        self._extra: list[Array] = []
+        self._part: Expression | None = None
+        self._from: tuple[Expression, Expression] | None = None  # of the split axis
+
+    def kernel(self) -> Kernel:
+        """Return the kernel."""
+        w, loops, form = self.w, self._loops, self._form
+        kept = [axis for axis, reduced in enumerate(loops.reduced) if not reduced]
+        outer = kept[:-1] if form.segmented else kept
+        number = w.let(item()) if outer or form.segmented or form.split else ZERO
+        if form.segmented:
+            more = bool(outer) or form.split
+            number, low, high = self._segment(
+                number, f"n{kept[-1]}", "size", "segments", more=more
+            )
+        if form.split:
+            across = w.number(f"n{kept[-1]}") if form.segmented else None
+            self._part = number if across is None else w.let(number * across)
+            length = f"n{self._axes[0]}"
+            rest, start, stop = self._segment(number, length, "part", "parts", more=bool(outer))
+            self._from, number = (start, stop), rest
+        for axis in reversed(outer):
+            if axis == outer[0]:
+                w.bind(axis, number)
+            else:
+                number, rest = w.divided(number, w.number(f"n{axis}"))
+                w.bind(axis, rest)
+        if form.segmented:
+            self._across(kept[-1], low, high, self._body)
+        else:
+            self._body()
+        return w.kernel(self._group.name, self._extra)
+
+    def _segment(
+        self, number: Expression, length: str, size: str, count: str, *, more: bool
+    ) -> tuple[Expression, Expression, Expression]:
+        """Return which item of the others a number is, and the bounds of its segment."""
+        w = self.w
+        own, rest = number, number
+        if more:
+            rest, own = w.divided(number, w.number(count))
+        low = w.let(own * w.number(size))
+        end = w.let(low + w.number(size))
+        stop = w.number(length)
+        return rest, low, w.let(ex.where(end < stop, end, stop))
+
+    def _across(
+        self, axis: int, low: Expression, high: Expression, body: Callable[[], None]
+    ) -> None:
+        """Write a loop whose iterations are lanes, and one for the rest."""
+        w, lanes = self.w, self._lanes
+        if lanes == 1:
+            with w.loop(axis, low, high):
+                body()
+            return
+        middle = w.let(low + ((high - low) & -lanes))
+        with w.loop(axis, low, middle, step=lanes, lanes=lanes, whole=True):
+            body()
+        with w.loop(axis, middle, high, step=lanes, lanes=lanes):
+            body()
+
+    def _bounds(self, axis: int) -> tuple[Expression, Expression]:
+        if self._from is not None and axis == self._axes[0]:
+            return self._from
+        return ZERO, self.w.number(f"n{axis}")
+
+    def _body(self) -> None:
+        """Write what is done for one element of the axes that are kept."""
+        if self._loops.running:
+            self._scan()
+            return
+        for level in levels_of(self._group):
+            self._reduce(level)
+        if self._form.split:
+            return
+        reduced = [bool(self._axes) and self._is_full(j) for j in range(len(self._outputs))]
+        full = [j for j, is_full in enumerate(reduced) if is_full]
+        if full:
+            self._walk(self._axes, full)
+        for j, is_full in enumerate(reduced):
+            if not is_full:
+                self._store(j)
+
+    def _is_full(self, j: int) -> bool:
+        axes = reduced_axes(self._group)
+        spans = self._group.outputs[j].spans
+        return any(spanned and reduced for spanned, reduced in zip(spans, axes, strict=True))
+
+    def _walk(self, axes: Sequence[int], outputs: Sequence[int]) -> None:
+        """Write loops along the reduced axes, and the outputs in them."""
+        if not axes:
+            for j in outputs:
+                self._store(j)
+            return
+        low, high = self._bounds(axes[0])
+        if len(axes) > 1 or self.w.lanes > 1:
+            with self.w.loop(axes[0], low, high):
+                self._walk(axes[1:], outputs)
+        else:
+            self._across(axes[0], low, high, lambda: self._walk((), outputs))
+
+    def _store(self, j: int) -> None:
+        w = self.w
+        k = w.inputs + j
+        value = w.value(self._outputs[j])
+        w.emit(Store(w.array(k), w.offset(k), value))
+
+    def _dtype(self, number: int) -> DType:
+        """Return the dtype of a reduction, as the group has it."""
+        return self._group.reductions[number].expression.dtype
+
+    def _parameters(self, number: int) -> list[int]:
+        owners = result_owners(self._group)
+        return [self.w.inputs + at for at, owner in enumerate(owners) if owner == number]
+
+    def _state(self, number: int) -> State:
+        fold = self._group.folds[number - len(self._group.reductions)]
+        lowering = Lowering(self._machine)
+        roots = lowering.lower([*fold.initial, *fold.combine])
+        size = len(fold.initial)
+        return State(self.w, roots[:size], roots[size:])
+
+    def _accumulator(self, number: int, copies: int, lanes: int, *, exact: bool) -> Accumulator:
+        return Accumulator(
+            self.w,
+            self._group.reductions[number].op,
+            self._dtype(number),
+            wide=self._machine.wide,
+            copies=copies,
+            lanes=lanes,
+            exact=exact,
+        )
+
+    def _scan(self) -> None:
+        """Write the loop of scans: each element follows those before."""
+        w, count = self.w, len(self._group.reductions)
+        accumulators = [
+            self._accumulator(number, 1, w.lanes, exact=True) for number in range(count)
+        ]
+        states = [self._state(count + at) for at in range(len(self._group.folds))]
+
+        def step() -> None:
+            for number, accumulator in enumerate(accumulators):
+                accumulator.add(0, w.value(self._results[number][0]))
+                (parameter,) = self._parameters(number)
+                w.bind(("result", parameter), w.copy(accumulator.result(across=False)))
+            for number, state in enumerate(states, count):
+                state.follow([w.value(root) for root in self._results[number]])
+                values = map(w.copy, state.values())
+                for parameter, value in zip(self._parameters(number), values, strict=True):
+                    w.bind(("result", parameter), value)
+            for j in range(len(self._outputs)):
+                self._store(j)
+
+        if self._axes:
+            (axis,) = self._axes
+            with w.loop(axis, *self._bounds(axis)):
+                step()
+        else:
+            step()
+
+    def _reduce(self, level: Sequence[int]) -> None:
+        """Write the pass for one level, and define its results, or write the split's."""
+        w, count = self.w, len(self._group.reductions)
+        roots = [root for number in level for root in self._results[number]]
+        outside = w.lanes > 1
+        folds = [number for number in level if number >= count]
+        flat = outside or bool(folds) or not self._axes
+        copies = 1 if flat else self._overlap(roots)
+        lanes = w.lanes if flat else self._lanes
+        accumulators = {
+            number: self._accumulator(number, copies, lanes, exact=flat)
+            for number in level
+            if number < count
+        }
+        states = {number: self._state(number) for number in folds}
+
+        def add(copy: int = 0) -> None:
+            values = {
+                number: [w.value(root) for root in self._results[number]] for number in level
+            }
+            for number, accumulator in accumulators.items():
+                accumulator.add(copy, *values[number])
+            for number, state in states.items():
+                state.follow(values[number])
+
+        def walk(axes: Sequence[int]) -> None:
+            if not axes:
+                add()
+            elif len(axes) > 1 or flat:
+                with w.loop(axes[0], *self._bounds(axes[0])):
+                    walk(axes[1:])
+            else:
+                self._inner(axes[0], list(accumulators.values()), copies, add)
+
+        walk(self._axes)
+        for number in level:
+            if self._form.split:
+                self._write_parts(number, accumulators, states, across=not flat)
+                continue
+            values = (
+                [accumulators[number].result(across=not flat)]
+                if number < count
+                else states[number].values()
+            )
+            for parameter, value in zip(self._parameters(number), values, strict=True):
+                w.bind(("result", parameter), value)
+
+    def _write_parts(
+        self,
+        number: int,
+        accumulators: dict[int, Accumulator],
+        states: dict[int, State],
+        *,
+        across: bool,
+    ) -> None:
+        """Write what has accumulated in this item: the arrays are of items."""
+        w = self.w
+        values = (
+            [accumulators[number].total(across=across)]
+            if number in accumulators
+            else states[number].values()
+        )
+        for value in values:
+            array = Array(f"p{len(self._extra)}", value.dtype, written=True)
+            self._extra.append(array)
+            w.emit(Store(array.name, self._part_offset(), value))
+
+    def _part_offset(self) -> Expression:
+        """Return where an item's parts lie: along the items, and along the last axis."""
+        assert self._part is not None
+        if not self._form.segmented:
+            return self._part
+        return self.w.value(ex.axis(len(self._loops.lengths) - 1)) + self._part
+
+    def _inner(
+        self,
+        axis: int,
+        accumulators: Sequence[Accumulator],
+        copies: int,
+        add: Callable[[int], None],
+    ) -> None:
+        """Write the loop along the last axis, several vectors at a time, and the rest."""
+        w, lanes = self.w, self._lanes
+        low, high = self._bounds(axis)
+        stride = copies * lanes
+
+        def several(start: Expression, stop: Expression) -> None:
+            with w.loop(None, start, stop, step=stride, lanes=lanes, whole=True) as index:
+                for copy in range(copies):
+                    with w.place(axis, index + copy * lanes if copy else index):
+                        add(copy)
+
+        middle = low
+        if stride > 1:
+            middle = w.let(low + ((high - low) & -stride))
+            if any(accumulator.blocked for accumulator in accumulators):
+                with w.loop(None, low, middle, step=DEPTH * stride) as block:
+                    end = w.let(block + DEPTH * stride)
+                    several(block, w.let(ex.where(end < middle, end, middle)))
+                    for accumulator in accumulators:
+                        accumulator.close_block()
+            else:
+                several(low, middle)
+        with w.loop(axis, middle, high, step=lanes, lanes=lanes):
+            add(0)
+        for accumulator in accumulators:
+            accumulator.close_block()
+
+    def _overlap(self, roots: list[Expression]) -> int:
+        """Return how many vectors to compute at once: as many as the registers hold."""
+        size = cost(roots) + 2 * len(roots)
+        most = 8 if size <= 6 else 4 if size <= 16 else 2 if size <= 40 else 1
+        return max(1, min(most, self._machine.registers // 4 // len(roots)))

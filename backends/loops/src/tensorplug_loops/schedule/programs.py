@@ -1,0 +1,407 @@
+"""Programs: the kernels of a group, in order, with the values of their numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import prod
+from typing import TYPE_CHECKING, Final
+
+from tensorplug.plugin import (
+    Expression,
+    Group,
+    GroupInput,
+    GroupOutput,
+    Reduction,
+    TensorType,
+    groups,
+)
+from tensorplug.plugin import dtypes as dt
+from tensorplug.plugin import expressions as ex
+from tensorplug_loops.schedule import scatters
+from tensorplug_loops.schedule.accumulators import accumulated
+from tensorplug_loops.schedule.loops import Loops, is_running, reduced_axes
+from tensorplug_loops.schedule.nests import (
+    Form,
+    Nest,
+    form_of,
+    levels_of,
+    result_owners,
+    results_roots,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
+
+    from tensorplug.plugin import DType
+    from tensorplug_loops.machine import Machine
+    from tensorplug_loops.statements import Kernel
+
+_SEGMENT: Final = 1 << 14  # elements of the last axis that an item takes
+_PART: Final = 1 << 15  # elements that an item takes of what is reduced
+_LONGEST: Final = 1 << 16  # elements that one item reduces
+_FEW: Final = 4  # items that keep too few cores busy
+_SHORT: Final = 1 << 13  # elements; of more, few items take parts
+_KERNELS_KEPT: Final = 4096
+
+_kernels: Final[dict[Hashable, tuple[Kernel, int]]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A kernel to run: ``arrays`` by number, for each of the kernel's, ``numbers`` likewise.
+
+    ``items``: how many. ``cost``: about how many instructions an item takes.
+    """
+
+    kernel: Kernel
+    arrays: tuple[int, ...]
+    numbers: tuple[int, ...]
+    items: int
+    cost: int
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Launches in order. Arrays are numbered: the inputs, the outputs, then ``temporaries``.
+
+    ``temporaries``: their dtypes and sizes in elements. ``outputs``: likewise, as they are held
+    (``Converter.held``).
+    """
+
+    launches: tuple[Launch, ...]
+    outputs: tuple[TensorType, ...]
+    temporaries: tuple[tuple[DType, int], ...]
+
+
+def plan(group: Group, machine: Machine) -> Program | None:
+    """Return the program of a group; None for one with complex numbers."""
+    nodes = ex.linearize(group.expressions())
+    dtypes = {
+        *(each.type.dtype for each in group.inputs),
+        *(each.type.dtype for each in group.outputs),
+        *(node.dtype for node in nodes),
+    }
+    if not dtypes <= dt.REAL | dt.BOOL:
+        return None
+    planner = _Planner(group, machine)
+    inputs = range(len(group.inputs))
+    outputs = range(len(inputs), len(inputs) + len(group.outputs))
+    planner.add(group, tuple(inputs), tuple(outputs))
+    return Program(
+        tuple(planner.launches),
+        tuple(output.type for output in group.outputs),
+        tuple(planner.temporaries),
+    )
+
+
+class _Planner:
+    def __init__(self, group: Group, machine: Machine) -> None:
+        self._machine = machine
+        self._first = len(group.inputs) + len(group.outputs)
+        self.launches: list[Launch] = []
+        self.temporaries: list[tuple[DType, int]] = []
+
+    def add(self, group: Group, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> None:
+        """Add the launches of a group whose arrays have these numbers."""
+        if not group.reductions and not group.folds:
+            self._add_elements(group, inputs, outputs)
+            return
+        axes, running = reduced_axes(group), is_running(group)
+        whole = (True,) * len(axes)
+        kept = whole if running else tuple(not axis for axis in axes)
+        split = not running and self._is_split(group, axes)
+        inner = {
+            j
+            for j, output in enumerate(group.outputs)
+            if not split and output.index is None and output.spans in {kept, whole}
+        }
+        rest = [j for j in range(len(group.outputs)) if j not in inner]
+        shape = _along(group.shape, kept)
+        results: list[GroupInput] = []
+        numbers: list[int] = []
+        if rest:
+            results = [
+                GroupInput(TensorType(dtype, shape), kept) for dtype in _result_dtypes(group)
+            ]
+            numbers = [self._temporary(each.type.dtype, prod(shape)) for each in results]
+        if split:
+            self._add_levels(group, inputs, numbers, results)
+        else:
+            first = len(group.inputs)
+            made = [
+                GroupOutput(ex.parameter(first + at, each.type.dtype), each.type, kept)
+                for at, each in enumerate(results)
+            ]
+            own = replace(group, outputs=(*(group.outputs[j] for j in sorted(inner)), *made))
+            self._add_nest(own, (*inputs, *(outputs[j] for j in sorted(inner)), *numbers))
+        if rest:
+            elements = replace(
+                group,
+                inputs=(*group.inputs, *results),
+                reductions=(),
+                folds=(),
+                outputs=tuple(group.outputs[j] for j in rest),
+            )
+            self._add_elements(elements, (*inputs, *numbers), [outputs[j] for j in rest])
+
+    def _temporary(self, dtype: DType, size: int) -> int:
+        self.temporaries.append((dtype, size))
+        return self._first + len(self.temporaries) - 1
+
+    def _is_split(self, group: Group, axes: Sequence[bool]) -> bool:
+        """Return whether a reduction is to be taken in parts."""
+        reduced = prod(_along(group.shape, axes))
+        kept = prod(_along(group.shape, [not axis for axis in axes]))
+        if not kept or not any(axes):
+            return False
+        return reduced > _LONGEST or (kept < _FEW and reduced > _SHORT)
+
+    def _add_elements(self, group: Group, inputs: tuple[int, ...], outputs: Sequence[int]) -> None:
+        """Add the launches of a group without reductions."""
+        together: dict[tuple[bool, ...], list[int]] = {}
+        for j, output in enumerate(group.outputs):
+            if output.index is None:
+                together.setdefault(output.spans, []).append(j)
+            else:
+                self._add_scatter(replace(group, outputs=(output,)), inputs, outputs[j])
+        for spans, numbers in together.items():
+            own = replace(group, outputs=tuple(group.outputs[j] for j in numbers))
+            own, kept = _used(own)
+            arrays = [inputs[k] for k in kept]
+            self._add_nest(own, (*arrays, *(outputs[j] for j in numbers)), spans)
+
+    def _add_scatter(self, group: Group, inputs: tuple[int, ...], number: int) -> None:
+        """Add the launches that fill an output, combine elements with it, and round it."""
+        (output,) = group.outputs
+        initial, shape = output.initial, output.type.shape
+        assert initial is not None
+        dtype = output.type.dtype
+        wide = dtype if output.combine == "last" else dtype.compute
+        target = number if wide is dtype else self._temporary(wide, prod(shape))
+        whole = (True,) * len(shape)
+        given: tuple[int, ...] = ()
+        if initial.op == "parameter":
+            given = (inputs[int(initial.value)],)  # type: ignore[arg-type]  # a number
+            initial = ex.parameter(0, dtype)
+        type_ = TensorType(wide, shape)
+        fill = Group(
+            f"{group.name}: initial",
+            shape,
+            tuple(GroupInput(output.type, whole) for _ in given),
+            (),
+            (GroupOutput(ex.cast(initial, wide), type_, whole),),
+        )
+        self._add_nest(fill, (*given, target))
+        own = replace(
+            output, type=type_, expression=ex.cast(output.expression, wide), initial=None
+        )
+        scatter, kept = _used(replace(group, outputs=(own,)))
+        loops = Loops(scatter, own.spans)
+        if 0 not in loops.lengths:
+            key = loops.key, self._machine, "scatter"
+            if key not in _kernels:
+                _keep(key, scatters.write(loops, self._machine), 1)
+            items = [loops.lengths[axis] for axis in scatters.apart(loops, self._machine)]
+            cost = prod(loops.lengths) // prod(items) * 8
+            self._launch(key, loops, (*(inputs[k] for k in kept), target), prod(items), cost)
+        if target != number:
+            source = GroupInput(type_, whole)
+            rounded = GroupOutput(ex.cast(ex.parameter(0, wide), dtype), output.type, whole)
+            self._add_nest(
+                Group(f"{group.name}: rounded", shape, (source,), (), (rounded,)),
+                (target, number),
+            )
+
+    def _add_levels(
+        self,
+        group: Group,
+        inputs: tuple[int, ...],
+        numbers: Sequence[int],
+        results: Sequence[GroupInput],
+    ) -> None:
+        """Add the launches of reductions that are taken in parts: of one level after another."""
+        owners, first = result_owners(group), len(group.inputs)
+        for level in levels_of(group):
+            own = [at for at, owner in enumerate(owners) if owner in level]
+            before = [at for at, owner in enumerate(owners) if owner not in level]
+            new = {first + at: first + k for k, at in enumerate([*before, *own])}
+            count = len(group.reductions)
+            part = replace(
+                group,
+                inputs=(*group.inputs, *(results[at] for at in before)),
+                reductions=tuple(
+                    replace(group.reductions[number], expression=_renumbered(root, new))
+                    for number, (root, *_) in enumerate(results_roots(group))
+                    if number in level and number < count
+                ),
+                folds=tuple(
+                    replace(
+                        group.folds[number - count],
+                        elements=tuple(_renumbered(root, new) for root in roots),
+                    )
+                    for number, roots in enumerate(results_roots(group))
+                    if number in level and number >= count
+                ),
+                outputs=(),
+            )
+            arrays = (*inputs, *(numbers[at] for at in before))
+            self._add_parts(part, arrays, [numbers[at] for at in own], [results[at] for at in own])
+
+    def _add_parts(
+        self,
+        group: Group,
+        arrays: tuple[int, ...],
+        targets: Sequence[int],
+        results: Sequence[GroupInput],
+    ) -> None:
+        """Add a launch for the parts of reductions, and those that combine the parts."""
+        group, kept = _used(group)
+        loops = Loops(group)
+        form = form_of(loops, self._machine, split=True)
+        axis = loops.reduced.index(True)
+        below = (
+            prod(
+                length
+                for length, reduced in zip(loops.lengths, loops.reduced, strict=True)
+                if reduced
+            )
+            // loops.lengths[axis]
+        )
+        part = max(1, min(loops.lengths[axis], _PART // below))
+        parts = -(-loops.lengths[axis] // part)
+        loops.values.update(part=part, parts=parts)
+        outer = [
+            length
+            for length, reduced in zip(loops.lengths, loops.reduced, strict=True)
+            if not reduced
+        ]
+        shape = (*outer[:-1], parts, outer[-1]) if form.segmented else (*outer, parts)
+        wide = self._machine.wide
+        dtypes = [
+            *(accumulated(each.op, each.expression.dtype, wide=wide) for each in group.reductions),
+            *(root.dtype for fold in group.folds for root in fold.elements),
+        ]
+        temporaries = [self._temporary(dtype, prod(shape)) for dtype in dtypes]
+        self._run(group, loops, form, ([*(arrays[k] for k in kept), *temporaries]))
+        axes = tuple(at == len(shape) - 1 - form.segmented for at in range(len(shape)))
+        spans = tuple(not axis for axis in axes)
+        inputs = tuple(
+            GroupInput(TensorType(dtype, shape), (True,) * len(shape)) for dtype in dtypes
+        )
+        count = len(group.reductions)
+        reductions = tuple(
+            Reduction(each.op, ex.parameter(at, dtypes[at]), axes)
+            for at, each in enumerate(group.reductions)
+        )
+        folds, at = [], count
+        for fold in group.folds:
+            size = len(fold.elements)
+            elements = tuple(ex.parameter(at + k, dtypes[at + k]) for k in range(size))
+            folds.append(groups.Fold(elements, fold.initial, fold.combine, axes))
+            at += size
+        outputs = tuple(
+            GroupOutput(
+                ex.cast(ex.parameter(len(inputs) + at, dtypes[at]), result.type.dtype),
+                TensorType(result.type.dtype, tuple(outer)),
+                spans,
+            )
+            for at, result in enumerate(results)
+        )
+        combined = Group(f"{group.name}: parts", shape, inputs, reductions, outputs, tuple(folds))
+        self.add(combined, tuple(temporaries), tuple(targets))
+
+    def _add_nest(
+        self, group: Group, arrays: Sequence[int], over: Sequence[bool] | None = None
+    ) -> None:
+        loops = Loops(group, over)
+        self._run(group, loops, form_of(loops, self._machine, split=False), arrays)
+
+    def _run(self, group: Group, loops: Loops, form: Form, arrays: Sequence[int]) -> None:
+        """Add the launch of one nest, if it has items."""
+        if any(
+            not length and not reduced
+            for length, reduced in zip(loops.lengths, loops.reduced, strict=True)
+        ):
+            return
+        kept = [
+            length
+            for length, reduced in zip(loops.lengths, loops.reduced, strict=True)
+            if not reduced
+        ]
+        inside = prod(loops.lengths) // max(1, prod(kept))
+        items = prod(kept)
+        if form.segmented:
+            size = max(16, min(kept[-1], _SEGMENT // max(1, inside)))
+            segments = -(-kept[-1] // size)
+            loops.values.update(size=size, segments=segments)
+            items, inside = prod(kept[:-1]) * segments, inside * size
+        if form.split:
+            items, inside = items * loops.values["parts"], inside // loops.values["parts"]
+        spans = tuple(output.spans for output in group.outputs)
+        key = loops.key, self._machine, form, spans, reduced_axes(group)
+        if key not in _kernels:
+            nest = Nest(loops, self._machine, form)
+            _keep(key, nest.kernel(), nest.cost)
+        self._launch(key, loops, arrays, items, max(1, inside) * _kernels[key][1])
+
+    def _launch(
+        self, key: Hashable, loops: Loops, arrays: Sequence[int], items: int, cost: int
+    ) -> None:
+        kernel, _ = _kernels[key]
+        numbers = tuple(loops.values[number.name] for number in kernel.numbers)
+        self.launches.append(Launch(kernel, tuple(arrays), numbers, items, cost))
+
+
+def _keep(key: Hashable, kernel: Kernel, cost: int) -> None:
+    if len(_kernels) >= _KERNELS_KEPT:
+        del _kernels[next(iter(_kernels))]
+    _kernels[key] = kernel, cost
+
+
+def _along(shape: Sequence[int], spans: Sequence[bool]) -> tuple[int, ...]:
+    return tuple(length for length, spanned in zip(shape, spans, strict=True) if spanned)
+
+
+def _result_dtypes(group: Group) -> list[DType]:
+    return [root.dtype for roots in results_roots(group) for root in roots]
+
+
+def _renumbered(root: Expression, new: dict[int, int]) -> Expression:
+    """Return an expression with other numbers of parameters."""
+    made: dict[int, Expression] = {}
+    for node in ex.order([root], lambda _: False):
+        operands = tuple(made[id(each)] for each in node.operands)
+        value = node.value
+        if node.op == "parameter":
+            value = new.get(int(value), int(value))  # type: ignore[arg-type]  # a number
+        made[id(node)] = Expression(node.op, node.dtype, operands, value)
+    return made[id(root)]
+
+
+def _used(group: Group) -> tuple[Group, list[int]]:
+    """Return a group without the inputs that it does not read, and the numbers of the others."""
+    roots = group.expressions()
+    indices = [len(each.index or ()) for each in group.inputs]
+    own = len(roots) - sum(indices) - sum(len(each.index or ()) for each in group.outputs)
+    parts, at = [], own
+    for count in indices:
+        parts.append(roots[at : at + count])
+        at += count
+    read: set[int] = set()
+    pending = [*roots[:own], *roots[at:]]
+    while pending:
+        found = {
+            int(node.value)  # type: ignore[arg-type]  # a number
+            for node in ex.order(pending, lambda _: False)
+            if node.op == "parameter"
+        }
+        pending = [root for k in found - read if k < len(parts) for root in parts[k]]
+        read |= found
+    kept = [k for k in range(len(group.inputs)) if k in read]
+    if len(kept) == len(group.inputs):
+        return group, kept
+    first = len(group.inputs)
+    new = {k: at for at, k in enumerate(kept)}
+    new |= {p: p - first + len(kept) for p in read if p >= first}
+    smaller = group.rewritten([_renumbered(root, new) for root in roots])
+    return replace(smaller, inputs=tuple(smaller.inputs[k] for k in kept)), kept

@@ -1,0 +1,79 @@
+"""Kernels for outputs at indices that are computed: what meets is combined.
+
+Axes that by themselves say the index along one axis of the output are those of items: what
+differs there never meets. The others are loops, in order, unless the device combines atomically.
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import TYPE_CHECKING
+
+from tensorplug_loops.schedule.accumulators import combine
+from tensorplug_loops.schedule.lowering import Lowering
+from tensorplug_loops.schedule.writer import ZERO, Writer
+from tensorplug_loops.statements import Kernel, Store, Update, item, load
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tensorplug_loops.machine import Machine
+    from tensorplug_loops.schedule.loops import Loops
+
+
+def apart(loops: Loops, machine: Machine) -> list[int]:
+    """Return the axes of items: elements with different indices along them may run together."""
+    (output,) = loops.group.outputs
+    if output.combine != "last" and output.expression.dtype.name in machine.atomics:
+        return list(range(len(loops.lengths)))
+    alone = set()
+    for check in loops.operands[-1].checks:
+        steps = [axis for axis, step in enumerate(check.at.steps) if step]
+        if len(steps) == 1 and not check.at.rests:
+            alone.add(steps[0])
+    return sorted(alone)
+
+
+def write(loops: Loops, machine: Machine) -> Kernel:
+    """Return the kernel; the output, initialized, is its last array."""
+    items = apart(loops, machine)
+    (output,) = loops.group.outputs
+    op = output.combine
+    assert op is not None
+    lowering = Lowering(machine, loops.signs)
+    loops.lowered(lowering.lower(loops.everything()))
+    w = Writer(loops, lowering)
+    atomic = op != "last" and output.expression.dtype.name in machine.atomics
+    number = w.let(item()) if items else ZERO
+    for axis in reversed(items):
+        if axis == items[0]:
+            w.bind(axis, number)
+        else:
+            number, rest = w.divided(number, w.number(f"n{axis}"))
+            w.bind(axis, rest)
+
+    def put() -> None:
+        k = w.inputs
+        value = w.value(loops.roots[0])
+        inside = w.inside(k)
+        offset = w.offset(k)
+        dtype = output.expression.dtype
+        with w.when(inside) if inside is not None else nullcontext():
+            if op == "last":
+                w.emit(Store(w.array(k), offset, value))
+            elif atomic:
+                w.emit(Update(w.array(k), offset, value, op))
+            else:
+                at = w.let(offset)
+                before = w.copy(load(w.array(k), lowering.converter.held(dtype), at))
+                w.emit(Store(w.array(k), at, w.here(combine(op, before, value))))
+
+    def walk(axes: Sequence[int]) -> None:
+        if not axes:
+            put()
+            return
+        with w.loop(axes[0], ZERO, w.number(f"n{axes[0]}")):
+            walk(axes[1:])
+
+    walk([axis for axis in range(len(loops.lengths)) if axis not in items])
+    return w.kernel(loops.group.name)

@@ -1,0 +1,363 @@
+"""Writes statements: each value once, in the outermost loop where it does not change."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from tensorplug.plugin import Expression
+from tensorplug.plugin import dtypes as dt
+from tensorplug.plugin import expressions as ex
+from tensorplug_loops.statements import (
+    Array,
+    Assign,
+    Declare,
+    If,
+    Kernel,
+    Let,
+    Loop,
+    Number,
+    load,
+    name_of,
+    variable,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterator, Sequence
+
+    from tensorplug_loops.schedule.loops import Linear, Loops
+    from tensorplug_loops.schedule.lowering import Lowering
+    from tensorplug_loops.statements import Statement
+
+ZERO: Final = ex.constant(0, dt.int64)
+_LEAVES: Final = {"constant", "variable"}
+
+
+class _Scope:
+    """Statements in which some axes and results have values.
+
+    ``whose``: by axis, or by parameter. ``lanes``: of a loop.
+    """
+
+    def __init__(self, statements: list[Statement], kind: str, lanes: int = 1) -> None:
+        self.statements, self.kind, self.lanes = statements, kind, lanes
+        self.whose: dict[Hashable, Expression] = {}
+        self.known: dict[Hashable, Expression] = {}
+
+
+class Writer:
+    """Writes a kernel over loops whose expressions are lowered."""
+
+    def __init__(self, loops: Loops, lowering: Lowering) -> None:
+        self.loops = loops
+        self.lowering = lowering
+        self.inputs = len(loops.group.inputs)
+        self._scopes = [_Scope([], "loop")]
+        self._names = 0
+        self._numbers: dict[str, None] = {}
+        self._tokens: dict[int, frozenset[Hashable]] = {}
+        self._arrays: dict[str, Array] = {}
+
+    def kernel(self, name: str, extra: Sequence[Array] = (), **more: int) -> Kernel:
+        """Return the kernel of what is written; ``extra``: arrays after those of the loops."""
+        held = self.lowering.converter.held
+        arrays = [
+            Array(self.array(k), held(operand.dtype), k >= self.inputs)
+            for k, operand in enumerate(self.loops.operands)
+        ]
+        (scope,) = self._scopes
+        return Kernel(
+            name,
+            (*arrays, *extra),
+            tuple(map(Number, self._numbers)),
+            tuple(scope.statements),
+            **more,
+        )
+
+    @property
+    def lanes(self) -> int:
+        """The lanes of the loop that is being written."""
+        return max(scope.lanes for scope in self._scopes)
+
+    def array(self, k: int) -> str:
+        """Return the name of an operand."""
+        return f"x{k}" if k < self.inputs else f"y{k - self.inputs}"
+
+    def fresh(self, prefix: str = "v") -> str:
+        """Return a new name."""
+        self._names += 1
+        return f"{prefix}{self._names}"
+
+    def number(self, name: str) -> Expression:
+        """Return a number of the kernel."""
+        self._numbers[name] = None
+        return variable(name)
+
+    def emit(self, statement: Statement) -> None:
+        """Write a statement here."""
+        self._scopes[-1].statements.append(statement)
+
+    def let(self, value: Expression, prefix: str = "v") -> Expression:
+        """Name a value here."""
+        if value.op in _LEAVES:
+            return value
+        name = self.fresh(prefix)
+        self.emit(Let(name, value))
+        return variable(name, value.dtype)
+
+    def divided(self, a: Expression, b: Expression) -> tuple[Expression, Expression]:
+        """Return the quotient and the rest of numbers that are not negative."""
+        quotient, rest = (self.let(Expression(op, a.dtype, (a, b))) for op in ("quotient", "rest"))
+        return quotient, rest
+
+    def copy(self, value: Expression) -> Expression:
+        """Name what a variable holds here."""
+        name = self.fresh()
+        self.emit(Let(name, value))
+        return variable(name, value.dtype)
+
+    def declare(self, value: Expression, prefix: str = "a", lanes: int | None = None) -> str:
+        """Make a variable; return its name."""
+        name = self.fresh(prefix)
+        self.emit(Declare(name, value, self.lanes if lanes is None else lanes))
+        return name
+
+    def bind(self, token: Hashable, value: Expression) -> None:
+        """Give an axis, or a parameter that is a result, its value here."""
+        self._scopes[-1].whose[token] = value
+
+    @contextmanager
+    def loop(
+        self,
+        axis: int | None,
+        start: Expression,
+        stop: Expression,
+        *,
+        step: int = 1,
+        lanes: int = 1,
+        whole: bool = False,
+    ) -> Iterator[Expression]:
+        """Write a loop, along an axis if one is given."""
+        name = self.fresh("i")
+        scope = _Scope([], "loop", lanes)
+        if axis is not None:
+            scope.whose[axis] = variable(name)
+        self._scopes.append(scope)
+        yield variable(name)
+        self._scopes.pop()
+        self.emit(Loop(name, start, stop, tuple(scope.statements), step, lanes, whole))
+
+    @contextmanager
+    def place(self, axis: int, at: Expression) -> Iterator[None]:
+        """Give an axis a value for some statements."""
+        scope = _Scope(self._scopes[-1].statements, "place", self._scopes[-1].lanes)
+        scope.whose[axis] = at
+        self._scopes.append(scope)
+        yield
+        self._scopes.pop()
+
+    @contextmanager
+    def when(self, condition: Expression, *, rare: bool = False) -> Iterator[None]:
+        """Write statements that run where a condition holds."""
+        scope = _Scope([], "branch")
+        self._scopes.append(scope)
+        yield
+        self._scopes.pop()
+        self.emit(If(condition, tuple(scope.statements), rare))
+
+    def value(self, root: Expression) -> Expression:
+        """Return a name or a constant for an expression, computed where it does not change."""
+
+        def known(node: Expression) -> bool:
+            return self._find(node) is not None
+
+        for node in ex.order([root], known, rare=False):
+            if self._find(node) is None:
+                scope = self._scope(self._needs(node))
+                scope.known[id(node)] = self._write(node, scope)
+        found = self._find(root)
+        assert found is not None
+        return found
+
+    def _find(self, node: Expression) -> Expression | None:
+        if node.op in _LEAVES:
+            if node.op == "variable" and name_of(node) in self.loops.signs:
+                self.number(name_of(node))
+            return node
+        if node.op == "axis" or (node.op == "parameter" and int(node.value) >= self.inputs):  # type: ignore[arg-type]
+            return self._bound(self._token(node))
+        return self._scope(self._needs(node)).known.get(id(node))
+
+    def _bound(self, token: Hashable) -> Expression:
+        return next(s.whose[token] for s in reversed(self._scopes) if token in s.whose)
+
+    @staticmethod
+    def _token(node: Expression) -> Hashable:
+        return node.value if node.op == "axis" else ("result", node.value)
+
+    def _needs(self, node: Expression) -> frozenset[Hashable]:
+        """Return the axes and results that a value depends on."""
+        known = self._tokens
+        for each in ex.order([node], lambda node: id(node) in known):
+            if each.op in _LEAVES:
+                needs: frozenset[Hashable] = frozenset()
+            elif each.op == "axis" or (each.op == "parameter" and each.value >= self.inputs):  # type: ignore[operator]
+                needs = frozenset([self._token(each)])
+            elif each.op == "parameter":
+                operand = self.loops.operands[int(each.value)]  # type: ignore[arg-type]
+                needs = frozenset().union(*map(self._linear_needs, operand.linears()))
+            else:
+                needs = frozenset().union(*(known[id(operand)] for operand in each.operands))
+            known[id(each)] = needs
+        return known[id(node)]
+
+    def _linear_needs(self, at: Linear) -> frozenset[Hashable]:
+        axes = frozenset(axis for axis, step in enumerate(at.steps) if step)
+        return axes.union(*(self._needs(rest) for _, rest in at.rests))
+
+    def _depth(self, tokens: frozenset[Hashable]) -> int:
+        return max(
+            (
+                max(at for at, scope in enumerate(self._scopes) if token in scope.whose)
+                for token in tokens
+            ),
+            default=0,
+        )
+
+    def _level(self, tokens: frozenset[Hashable]) -> int:
+        """Return the outermost scope where these have values, or a branch directly in it."""
+        at = chosen = self._depth(tokens)
+        for above in range(at + 1, len(self._scopes)):
+            if self._scopes[above].kind == "loop":
+                break
+            if self._scopes[above].kind == "branch":
+                chosen = above
+        return chosen
+
+    def _scope(self, tokens: frozenset[Hashable]) -> _Scope:
+        return self._scopes[self._level(tokens)]
+
+    def _let(self, value: Expression, scope: _Scope) -> Expression:
+        if value.op in _LEAVES:
+            return value
+        name = self.fresh()
+        scope.statements.append(Let(name, value))
+        return variable(name, value.dtype)
+
+    def _write(self, node: Expression, scope: _Scope) -> Expression:
+        if node.op == "parameter":
+            return self._let(self._load(int(node.value)), scope)  # type: ignore[arg-type]
+        if ex.is_likely(node):
+            return self._choose(node, scope)
+        operands = []
+        for operand in node.operands:
+            found = self._find(operand)
+            assert found is not None
+            operands.append(found)
+        return self._let(Expression(node.op, node.dtype, tuple(operands), node.value), scope)
+
+    def _choose(self, node: Expression, scope: _Scope) -> Expression:
+        """Write a branch around a choice that is seldom made."""
+        all_scopes = self._scopes
+        self._scopes = all_scopes[: all_scopes.index(scope) + 1]
+        condition, likely = (self.value(operand) for operand in node.operands[:2])
+        name = self.declare(likely)
+        with self.when(self.let(ex.apply("logical_not", condition)), rare=True):
+            self.emit(Assign(name, self.value(node.operands[2])))
+        self._scopes = all_scopes
+        return variable(name, node.dtype)
+
+    def _load(self, k: int) -> Expression:
+        operand = self.loops.operands[k]
+        held = self.lowering.converter.held(operand.dtype)
+        offset = self.offset(k)
+        inside = self.inside(k)
+        if inside is None:
+            return load(self.array(k), held, offset)
+        outside = operand.outside
+        assert outside is not None
+        other = self.lowering.converter.constant(outside, operand.dtype)
+        return load(self.array(k), held, offset, inside, other)
+
+    def offset(self, k: int) -> Expression:
+        """Return the offset of an operand's element."""
+        return self._linear(self.loops.operands[k].offset, k, 0)
+
+    def inside(self, k: int) -> Expression | None:
+        """Return whether an operand's element lies in the buffer; None if it does."""
+        conditions: list[tuple[int, Expression]] = []
+        for j, check in enumerate(self.loops.operands[k].checks):
+            if check.holds:
+                continue
+            scope = self._scope(self._linear_needs(check.at))
+            index = self._let(self._linear(check.at, k, 1 + j), scope)
+            low = self._let(ex.apply("less_equal", ZERO, index), scope)
+            high = self._let(ex.apply("less", index, self.number(f"l{k}_{j}")), scope)
+            both = self._let(ex.apply("logical_and", low, high), scope)
+            conditions.append((self._scopes.index(scope), both))
+        if not conditions:
+            return None
+        conditions.sort(key=lambda pair: pair[0])
+        at, result = conditions[0]
+        for following, condition in conditions[1:]:
+            at = max(at, following)
+            result = self._let(ex.apply("logical_and", result, condition), self._scopes[at])
+        return result
+
+    def _linear(self, linear: Linear, k: int, j: int) -> Expression:
+        """Return a sum of the numbers ``o{k}_{j}``, ``s{k}_{j}_axis``, ``r{k}_{j}_i`` times."""
+        terms: list[tuple[bool, int, Expression]] = []
+        start = self._times(linear.constant, f"o{k}_{j}", None, 0)
+        if start is not None:
+            terms.append((False, 0, start))
+        for i, (step, rest) in enumerate(linear.rests):
+            level = self._level(self._needs(rest))
+            term = self._times(step, f"r{k}_{j}_{i}", self.value(rest), level)
+            if term is not None:
+                terms.append((False, level, term))
+        for axis, step in enumerate(linear.steps):
+            if step:
+                token = frozenset([axis])
+                is_lane = self._scopes[self._depth(token)].lanes > 1
+                level = self._level(token)
+                term = self._times(step, f"s{k}_{j}_{axis}", self._bound(axis), level)
+                assert term is not None
+                terms.append((is_lane, level, term))
+        terms.sort(key=lambda term: term[:2])
+        if not terms:
+            return ZERO
+        *before, (_, _, last) = terms
+        total: Expression | None = None
+        for at, (_, depth, term) in enumerate(before):
+            known = self._scopes[depth].known
+            key = "sum", k, j, at
+            if key not in known:
+                added = term if total is None else total + term
+                known[key] = self._let(added, self._scopes[depth])
+            total = known[key]
+        return last if total is None else total + last
+
+    def _times(
+        self, step: int, name: str, value: Expression | None, depth: int
+    ) -> Expression | None:
+        """Return a multiple of a value, or of 1; None for nothing."""
+        if step == 0:
+            return None
+        if step == 1:
+            return ex.constant(1, dt.int64) if value is None else value
+        by = self.number(name)
+        if value is None:
+            return by
+        known = self._scopes[depth].known
+        if (name, "times") not in known:
+            known[name, "times"] = self._let(value * by, self._scopes[depth])
+        return known[name, "times"]
+
+    def here(self, root: Expression) -> Expression:
+        """Return an expression of variables, computed here."""
+        done: dict[int, Expression] = {}
+        for node in ex.order([root], lambda node: node.op in _LEAVES):
+            operands = tuple(done.get(id(each), each) for each in node.operands)
+            made = Expression(node.op, node.dtype, operands, node.value)
+            done[id(node)] = self.let(made)
+        return done.get(id(root), root)

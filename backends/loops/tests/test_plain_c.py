@@ -1,0 +1,217 @@
+"""Groups of the whole language through the system's C compiler, against the interpreter."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tensorplug.plugin import Group, GroupInput, GroupOutput, Reduction, TensorType, groups
+from tensorplug.plugin import dtypes as dt
+from tensorplug.plugin import expressions as ex
+from tensorplug_conformance.interpreter import interpreter
+from tensorplug_loops import native
+from tensorplug_loops.dialects import c
+from tensorplug_loops.schedule import plan
+
+from .random_groups import draw
+
+F, INT = dt.float32, dt.int64
+WHOLE = (True, True)
+X = ex.parameter(0, F)
+
+
+@pytest.fixture(autouse=True)
+def quickly(monkeypatch):
+    monkeypatch.setenv("CFLAGS", "-O1")
+    native.command.cache_clear()
+    yield
+    native.command.cache_clear()
+
+
+def assert_same(found, wanted, rtol=1e-6):
+    assert len(found) == len(wanted)
+    for own, other in zip(found, wanted, strict=True):
+        assert (own.dtype, own.shape) == (other.dtype, other.shape)
+        if own.dtype.kind in "biu":
+            np.testing.assert_array_equal(own, other)
+        else:
+            wide = own.astype(np.float64), other.astype(np.float64)
+            np.testing.assert_allclose(*wide, rtol=rtol)
+
+
+@given(st.integers(0, 1 << 40))
+@settings(max_examples=25, deadline=None)
+def test_random_groups(seed):
+    group, arrays = draw(random.Random(seed))
+    with np.errstate(all="ignore"):
+        wanted = interpreter(group)(*arrays)
+    assert_same(native.compile_group(group)(*arrays), wanted)
+
+
+@pytest.mark.parametrize("dtype", [dt.float16, dt.bfloat16, dt.float32, dt.float64], ids=str)
+def test_functions(dtype):
+    type_, whole = TensorType(dtype, (301,)), (True,)
+    arrays = [np.linspace(*ends, 301).astype(dtype.numpy) for ends in ((-3, 3), (2, 5))]
+    outputs = tuple(
+        GroupOutput(ex.function(name, *(ex.parameter(at, dtype) for at in range(n))), type_, whole)
+        for name, n in ex.FUNCTIONS.items()
+    )
+    group = Group("functions", (301,), (GroupInput(type_, whole),) * 2, (), outputs)
+    with np.errstate(all="ignore"):
+        wanted = interpreter(group)(*arrays)
+    assert_same(native.compile_group(group)(*arrays), wanted, rtol=4 * dtype.eps)
+
+
+CASTS = [dt.bool_, *sorted(dt.INTEGER, key=str), *sorted(dt.FLOATING, key=str)]
+
+
+@pytest.mark.parametrize("source", CASTS, ids=str)
+def test_casts(source):
+    """Of every number that is hard for its dtype, to all dtypes."""
+    rng = np.random.default_rng(3)
+    if source is dt.bool_:
+        x = np.array([False, True])
+    elif source in dt.INTEGER:
+        x = rng.integers(source.min, source.max, 999, source.numpy, endpoint=True)
+        x[:3] = source.min, source.max, 0
+    else:
+        with np.errstate(over="ignore"):
+            x = (rng.standard_normal(999) * 10.0 ** rng.integers(-40, 39, 999)).astype(
+                source.numpy
+            )
+            x[:9] = [0.0, -0.0, np.inf, -np.inf, np.nan, 65519.9, 65520.0, 2.0**-25, -1.5]
+    type_ = TensorType(source, x.shape)
+    outputs = tuple(
+        GroupOutput(ex.cast(ex.parameter(0, source), dtype), TensorType(dtype, x.shape), (True,))
+        for dtype in CASTS
+    )
+    group = Group("casts", x.shape, (GroupInput(type_, (True,)),), (), outputs)
+    with np.errstate(all="ignore"):
+        assert_same(native.compile_group(group)(x), interpreter(group)(x), rtol=0)
+
+
+def row_sums(m, n):
+    type_ = TensorType(F, (m, n))
+    total = Reduction("sum", X, (False, True))
+    out = GroupOutput(ex.parameter(1, F), TensorType(F, (m,)), (True, False))
+    return Group("sums", (m, n), (GroupInput(type_, WHOLE),), (total,), (out,))
+
+
+def softmax(m, n):
+    type_ = TensorType(F, (m, n))
+    term = ex.function("exp", X - ex.parameter(1, F))
+    axes = (False, True)
+    return Group(
+        "softmax",
+        (m, n),
+        (GroupInput(type_, WHOLE),),
+        (Reduction("max", X, axes), Reduction("sum", term, axes)),
+        (GroupOutput(term / ex.parameter(2, F), type_, WHOLE),),
+    )
+
+
+def windows(m, n):
+    index = [ex.axis(0) * 2 + ex.axis(1) - 1]
+    operand = groups.mapped(TensorType(F, (m,)), index, (m // 2, n), outside=0.0)
+    largest = Reduction("max", X, (False, True))
+    out = GroupOutput(ex.parameter(1, F), TensorType(F, (m // 2,)), (True, False))
+    return Group("windows", (m // 2, n), (operand,), (largest,), (out,))
+
+
+def scan(m, n):
+    type_ = TensorType(F, (m, n))
+    total = Reduction("sum", X, (False, True), running=True)
+    out = GroupOutput(ex.parameter(1, F), type_, WHOLE)
+    return Group("scan", (m, n), (GroupInput(type_, WHOLE),), (total,), (out,))
+
+
+def gathered(m, n):
+    row = GroupInput(TensorType(INT, (m,)), (True, False))
+    index = [ex.parameter(0, INT), ex.axis(1)]
+    table = groups.mapped(TensorType(F, (50, n)), index, (m, n), [row])
+    out = GroupOutput(ex.parameter(1, F) * 2, TensorType(F, (m, n)), WHOLE)
+    return Group("gathered", (m, n), (row, table), (), (out,))
+
+
+def segments(m, n):
+    row = GroupInput(TensorType(INT, (m,)), (True, False))
+    x = GroupInput(TensorType(F, (m, n)), WHOLE)
+    out = GroupOutput(
+        ex.parameter(1, F),
+        TensorType(F, (50, n)),
+        WHOLE,
+        index=(ex.parameter(0, INT), ex.axis(1)),
+        combine="sum",
+        initial=ex.constant(0, F),
+    )
+    return Group("segments", (m, n), (row, x), (), (out,))
+
+
+def first_largest(m, n):
+    a, i, b, j = (ex.parameter(at, (F, INT)[at % 2]) for at in range(4))
+    later = ex.apply("less", a, b)
+    fold = groups.Fold(
+        (X, ex.axis(1)),
+        (ex.constant(float("-inf"), F), ex.constant(0, INT)),
+        (ex.where(later, b, a), ex.where(later, j, i)),
+        (False, True),
+    )
+    operand = GroupInput(TensorType(F, (m, n)), WHOLE)
+    out = GroupOutput(ex.parameter(2, INT), TensorType(INT, (m,)), (True, False))
+    return Group("first largest", (m, n), (operand,), (), (out,), (fold,))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [row_sums, softmax, windows, scan, gathered, segments, first_largest],
+    ids=lambda make: make.__name__,
+)
+def test_one_program_serves_all_lengths(make):
+    """Of 50 lengths, and the first and the last are computed."""
+    texts = set()
+    rng = np.random.default_rng(0)
+    for number in range(50):
+        m, n = 8 + 3 * number, 5 + 2 * number
+        group = make(m, n)
+        program = plan(group, c.MACHINE)
+        texts.add(tuple(c.write(launch.kernel) for launch in program.launches))
+        if number in {0, 49}:
+            arrays = [
+                rng.integers(0, 50, each.type.shape)
+                if each.type.dtype is INT
+                else rng.standard_normal(each.type.shape).astype(np.float32)
+                for each in group.inputs
+            ]
+            found, wanted = native.compile_group(group)(*arrays), interpreter(group)(*arrays)
+            np.testing.assert_allclose(found[0], wanted[0], rtol=1e-5, atol=1e-5)
+    assert len(texts) == 1
+
+
+def test_long_sums_are_accurate():
+    x = np.full((2, 300_001), np.float32(0.1))
+    for dtype in (dt.float32, dt.float64, dt.float16):
+        own = x.astype(dtype.numpy)
+        type_ = TensorType(dtype, own.shape)
+        total = Reduction("sum", ex.parameter(0, dtype), (False, True))
+        out = GroupOutput(ex.parameter(1, dtype), TensorType(dtype, (2,)), (True, False))
+        group = Group("sum", own.shape, (GroupInput(type_, WHOLE),), (total,), (out,))
+        (found,) = native.compile_group(group)(own)
+        exact = own.astype(np.longdouble).sum(1)
+        np.testing.assert_allclose(found.astype(np.longdouble), exact, rtol=dtype.eps)
+
+
+def test_the_text_can_be_read():
+    run = native.compile_group(softmax(30, 40))
+    assert "expf(" in run.source
+    assert run.source.count("void run(") == 1
+
+
+def test_a_compiler_that_is_not_there(monkeypatch):
+    monkeypatch.setenv("CC", "no-such-compiler")
+    native.command.cache_clear()
+    with pytest.raises(native.CompilationError, match="no-such-compiler"):
+        native.command()
