@@ -249,6 +249,9 @@ def workloads() -> Iterator[tuple[str, Callable[[], Workload]]]:
     from loops import workloads as of_loops
 
     yield from of_loops()
+    from lengths import workloads as of_lengths
+
+    yield from of_lengths()
     from derivatives import workloads as of_derivatives
 
     yield from of_derivatives()
