@@ -102,9 +102,16 @@ class OpenCLBackend(OpenedDevice):
 
     def compile_group(self, group: Group) -> Callable[..., list[DeviceBuffer]] | None:
         """Return a function that computes a group, or None to decline it."""
-        from tensorplug_opencl.groups import preparation  # late: the module loads kernels
+        from tensorplug_opencl.groups import loops, preparation  # late: they load kernels
 
-        return preparation.compile_group(group, self.runtime)
+        compile_own = preparation.compile_group if group.is_plain else loops.compile_group
+        return compile_own(group, self.runtime)
+
+    def compile_form(self, group: Group) -> Callable[..., list[DeviceBuffer]] | None:
+        """Return a function that computes the group of a kernel, or None to decline it."""
+        from tensorplug_opencl.groups import loops
+
+        return self.compile_group(group) or loops.compile_group(group, self.runtime)
 
     def owns_memory(self, buffer: DeviceBuffer) -> bool:
         """Return whether the memory is the pool's, and no view or array has it as well."""

@@ -18,6 +18,7 @@ from tensorplug.plugin import DeviceLostError, KernelRefusedError, TensorType
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import faults
 from tensorplug_opencl.launch import HEAVY_GROUP, LIGHT_GROUP, Launch, choose_group
+from tensorplug_opencl.machine.description import describe_loops
 from tensorplug_opencl.machine.features import describe
 from tensorplug_opencl.machine.limits import NONE as NO_LIMITS
 from tensorplug_opencl.machine.limits import STEPS, TRIED_LATER
@@ -96,6 +97,9 @@ class Runtime:
         self.programs = Programs(self.context, device, self.name, keeps=limits.binaries)
         # Programs for CPUs have few work-items with long loops.
         self.is_cpu = bool(device.type & cl.device_type.CPU) and limits.long_loops
+        self.description = describe_loops(
+            device, limits, is_cpu=self.is_cpu, atomics64=self.has_atomics64
+        )
         self.parallel_items = device.max_compute_units * (512 if self.is_cpu else 2048)
 
     # The trial ------------------------------------------------------------------------

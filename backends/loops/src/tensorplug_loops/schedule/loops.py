@@ -238,7 +238,7 @@ class Loops:
                     tuple(check.holds for check in operand.checks),
                     *(
                         (
-                            at.constant != 0,
+                            _kind(at.constant),
                             *(_kind(step) for step in at.steps),
                             *(_kind(step) for step, _ in at.rests),
                         )

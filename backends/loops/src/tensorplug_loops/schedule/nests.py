@@ -8,39 +8,27 @@ the results of the level before, and once for the outputs.
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING, Final
 
 from tensorplug.plugin import Expression
-from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import expressions as ex
 from tensorplug_loops.schedule.accumulators import DEPTH, Accumulator, State
+from tensorplug_loops.schedule.lanes import choose_lanes, cost
 from tensorplug_loops.schedule.loops import reduced_axes
 from tensorplug_loops.schedule.lowering import Lowering
 from tensorplug_loops.schedule.writer import ZERO, Writer
 from tensorplug_loops.statements import Array, Kernel, Store, item
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from tensorplug.plugin import DType, Group
     from tensorplug_loops.machine import Machine
     from tensorplug_loops.schedule.loops import Loops
 
-_COSTS: Final = {
-    **dict.fromkeys(("constant", "parameter", "variable", "axis"), 0),
-    "divide": 4,
-    "sqrt": 4,
-    "quotient": 20,
-    "rest": 50,
-}
-
-
-def cost(roots: Iterable[Expression]) -> int:
-    """Return about how many instructions usually compute the roots for a vector of elements."""
-    nodes = ex.order(roots, lambda _: False, rare=False)
-    return sum(_COSTS.get(node.op, 1) for node in nodes)
+_SHORT: Final = 32  # elements along the last axis, few enough to reduce one after the other
 
 
 def levels_of(group: Group) -> list[list[int]]:
@@ -76,17 +64,6 @@ def result_owners(group: Group) -> list[int]:
     return [at for at, roots in enumerate(results_roots(group)) for _ in roots]
 
 
-def choose_lanes(machine: Machine, roots: Sequence[Expression]) -> int:
-    """Return the lanes of vectors: as many as numbers of the most common size in a register."""
-    sizes = Counter(
-        node.dtype.itemsize
-        for node in ex.order(roots, lambda _: False)
-        if node.dtype is not dt.bool_ and node.op not in {"constant", "axis"}
-    )
-    (size, _), *_ = sizes.most_common(1) or [(1, 0)]
-    return max(1, machine.vector_bytes // size)
-
-
 @dataclass(frozen=True, slots=True)
 class Form:
     """How a kernel runs through loops.
@@ -102,8 +79,11 @@ class Form:
 
 def form_of(loops: Loops, machine: Machine, *, split: bool) -> Form:
     """Return the form of a kernel."""
-    inner_kept = bool(loops.reduced) and not loops.reduced[-1]
-    return Form(inner_kept and not machine.neighbours, split)
+    kept = [axis for axis, reduced in enumerate(loops.reduced) if not reduced]
+    if not kept or machine.neighbours:
+        return Form(segmented=False, split=split)
+    inner = prod(loops.lengths[kept[-1] + 1 :])
+    return Form(segmented=inner <= _SHORT, split=split)
 
 
 class Nest:
@@ -123,7 +103,9 @@ class Nest:
             *([next(rest) for _ in fold.elements] for fold in self._group.folds),
         ]
         self._axes = [axis for axis, reduced in enumerate(loops.reduced) if reduced]
-        self._lanes = choose_lanes(machine, loops.roots)
+        kept = [axis for axis, reduced in enumerate(loops.reduced) if not reduced]
+        last = kept[-1] if form.segmented else len(loops.reduced) - 1
+        self._lanes = choose_lanes(machine, loops, last)
         self.cost = cost(loops.roots) + 2 * len(loops.operands)
         self._extra: list[Array] = []
         self._part: Expression | None = None

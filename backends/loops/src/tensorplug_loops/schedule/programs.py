@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from tensorplug_loops.machine import Machine
     from tensorplug_loops.statements import Kernel
 
-_SEGMENT: Final = 1 << 14  # elements of the last axis that an item takes
 _PART: Final = 1 << 15  # elements that an item takes of what is reduced
 _LONGEST: Final = 1 << 16  # elements that one item reduces
 _FEW: Final = 4  # items that keep too few cores busy
@@ -331,7 +330,7 @@ class _Planner:
         inside = prod(loops.lengths) // max(1, prod(kept))
         items = prod(kept)
         if form.segmented:
-            size = max(16, min(kept[-1], _SEGMENT // max(1, inside)))
+            size = max(16, min(kept[-1], self._machine.segment // max(1, inside)))
             segments = -(-kept[-1] // size)
             loops.values.update(size=size, segments=segments)
             items, inside = prod(kept[:-1]) * segments, inside * size

@@ -1,0 +1,101 @@
+"""Groups that use the whole language of loops, by the library that schedules them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tensorplug.plugin import Group, TensorType
+from tensorplug.plugin import dtypes as dt
+from tensorplug_loops import extents, held
+from tensorplug_loops.dialects import opencl_c
+from tensorplug_loops.schedule import plan
+from tensorplug_opencl import pairs
+from tensorplug_opencl.groups.element_groups import check_arguments
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tensorplug_loops.schedule import Launch as Planned
+    from tensorplug_loops.statements import Kernel
+    from tensorplug_opencl.memory.buffers import DeviceBuffer
+    from tensorplug_opencl.runtime import Launch, Runtime
+
+    Run = Callable[..., list[DeviceBuffer]]
+
+_HEAVY: Final = 512  # instructions of a work-item from which on groups are small
+_KEPT: Final = 4096
+_NUMBERS: Final = {True: np.int32, False: np.int64}  # by whether indices are narrow
+_texts: Final[dict[tuple[int, bool, bool], tuple[Kernel, str]]] = {}
+
+
+def compile_group(group: Group, runtime: Runtime) -> Run | None:
+    """Return a function of the inputs' buffers that returns those of the outputs; None to decline.
+
+    Raises:
+        BuildError: the device's compiler refuses the program.
+        KernelRefusedError: a kernel has too many arguments, or too long loops.
+
+    """
+    real = held.in_real_numbers(group)
+    program = None if real is None else plan(real, runtime.description)
+    if program is None or real is None:
+        return None
+    makers = [runtime.prepare_empty(output.type) for output in group.outputs]
+    temporaries = [
+        runtime.prepare_empty(TensorType(dtype, (size,))) for dtype, size in program.temporaries
+    ]
+    apart = all(output.into is None for output in group.outputs)
+    launches = [(_launch(runtime, each, apart=apart), each.arrays) for each in program.launches]
+    inputs = range(len(group.inputs))
+    given = [at for at in inputs if real.inputs[at].type.rank != group.inputs[at].type.rank]
+    # Pairs count their elements otherwise.
+    if not given and len(launches) == 1 and len(makers) == 1 and not temporaries:
+        ((launch, arrays),) = launches
+        (make,) = makers
+        if arrays == tuple(range(len(group.inputs) + 1)):
+
+            def run_alone(*buffers: DeviceBuffer) -> list[DeviceBuffer]:
+                result = make()
+                launch(*buffers, result)
+                return [result]
+
+            return run_alone
+
+    def run(*buffers: DeviceBuffer) -> list[DeviceBuffer]:
+        results = [make() for make in makers]
+        everything = [*buffers, *results, *(make() for make in temporaries)]
+        for at in given:
+            everything[at] = pairs.as_pairs(everything[at])
+        for launch, arrays in launches:
+            launch(*[everything[at] for at in arrays])
+        return results
+
+    return run
+
+
+def _launch(runtime: Runtime, planned: Planned, *, apart: bool) -> Launch:
+    kernel, items = planned.kernel, planned.items
+    narrow = extents.fit(kernel, planned.numbers, items)
+    number = _NUMBERS[narrow]
+    numbers: list[Any] = [number(items)]
+    for value, own in zip(planned.numbers, kernel.numbers, strict=True):
+        numbers.append(number(value) if own.dtype is dt.int64 else own.dtype.numpy.type(value))
+    check_arguments(len(kernel.arrays), numbers)
+    text = _write(kernel, narrow=narrow, apart=apart)
+    many = runtime.is_cpu and items >= 64 * runtime.parallel_items
+    heavy = planned.cost > _HEAVY and not many
+    return runtime.launch(text, len(kernel.arrays), numbers, items, heavy=heavy)
+
+
+def _write(kernel: Kernel, *, narrow: bool, apart: bool) -> str:
+    """Return the text of a kernel, which is written once for all sizes."""
+    key = id(kernel), narrow, apart
+    found = _texts.get(key)
+    if found is None:
+        if len(_texts) >= _KEPT:
+            del _texts[next(iter(_texts))]
+        found = kernel, opencl_c.write(kernel, kernel.name, narrow=narrow, apart=apart)
+        _texts[key] = found
+    return found[1]

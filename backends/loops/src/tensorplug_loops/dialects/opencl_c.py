@@ -1,0 +1,366 @@
+"""The dialect OpenCL C 1.2: statements as the text of a kernel.
+
+Lanes are OpenCL's vectors, of at most ``MOST_LANES`` numbers. A boolean is an int, 0 or 1; of
+lanes, 0 or -1. Vectors are read and written through packed structs, which no driver makes a call
+of, as some do of ``vload``. A kernel takes for each array its memory, and the number of its first
+element there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tensorplug.plugin import dtypes as dt
+from tensorplug_loops import statements as st
+from tensorplug_loops.dialects import opencl_text as c
+from tensorplug_loops.dialects.opencl_text import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tensorplug.plugin import DType, Expression
+
+
+MOST_LANES: Final = 16
+_ATOMIC: Final = {"sum": "atomic_add", "max": "atomic_max", "min": "atomic_min"}
+# A multiplication and an addition are never contracted: sums rely on their rounding errors.
+_HEAD: Final = """#pragma OPENCL FP_CONTRACT OFF
+#define INLINE static inline __attribute__((always_inline))"""
+_EXTENSIONS: Final = {"half": "cl_khr_fp16", "atom_cmpxchg": "cl_khr_int64_base_atomics"}
+_LOOSE: Final = "typedef struct __attribute__((packed)) {{ {0}{1} v; }} loose_{0}{1};"
+_EXCHANGE: Final = """INLINE void {name}(global {type} *at, {type} value) {{
+  {bits} seen = *(volatile global {bits} *)at, old;
+  do {{
+    old = seen;
+    const {type} a = as_{type}(old);
+    seen = {call}_cmpxchg((volatile global {bits} *)at, old, as_{bits}(({type})({combined})));
+  }} while (seen != old);
+}}"""
+
+
+def write(kernel: st.Kernel, title: str, *, narrow: bool = False, apart: bool = True) -> str:
+    """Return the program of a kernel, which it calls ``run``.
+
+    Args:
+        kernel: what to write. Its arguments are two for each array, memory and a ``long``, then
+            how many work-items there are, then the numbers.
+        title: a comment in the first line.
+        narrow: all that is computed of the numbers that are int64, and of indices, fits in 32
+            bits, and these numbers are passed as such.
+        apart: no array that is written shares memory with another one.
+
+    """
+    return _Writer(narrow=narrow).write(kernel, title, apart=apart)
+
+
+class _Writer:
+    """The writer of one kernel.
+
+    ``_lanes``, ``_index``: of the loop with lanes around; ``_mask``: which lanes run, if not all.
+    """
+
+    def __init__(self, *, narrow: bool) -> None:
+        self._narrow = dt.int32 if narrow else dt.int64
+        self._lines: list[str] = []
+        self._first: dict[str, None] = {}  # declarations before the kernel, in their order
+        self._locals: dict[str, str] = {}
+        self._names: dict[str, Value] = {}
+        self._arrays: dict[str, DType] = {}
+        self._count = 0
+        self._lanes, self._index = 1, ""
+        self._one_by_one = False  # in a loop whose lanes follow one another
+        self._mask: Value | None = None
+        self._hint = ""
+
+    def write(self, kernel: st.Kernel, title: str, *, apart: bool) -> str:
+        parameters = []
+        for array in kernel.arrays:
+            self._arrays[array.name] = array.dtype
+            ctype = f"global {'' if array.written else 'const '}{c.TYPES[array.dtype]}"
+            parameters.append(f"{ctype} *{'restrict ' if apart else ''}{array.name}")
+            parameters.append(f"const long {array.name}_at")
+        for number in kernel.numbers:
+            dtype = self._narrow if number.dtype is dt.int64 else number.dtype
+            self._names[number.name] = Value(number.name, dtype)
+            parameters.append(f"const {c.TYPES[dtype]} {number.name}")
+        parameters.insert(2 * len(kernel.arrays), f"const {c.TYPES[self._narrow]} items")
+        if kernel.group_size == 1:
+            self._emit("if (get_global_id(0) >= items) return;")
+        self._block(kernel.body)
+        joined = ",\n  ".join(parameters)
+        text = "\n".join(
+            [
+                *self._first,
+                f"{self._hint}kernel void run(\n  {joined})\n{{",
+                *(f"{array.name} += {array.name}_at;" for array in kernel.arrays),
+                *self._locals.values(),
+                *self._lines,
+                "}\n",
+            ]
+        )
+        extensions = [
+            f"#pragma OPENCL EXTENSION {name} : enable"
+            for word, name in _EXTENSIONS.items()
+            if word in text
+        ]
+        return "\n".join([f"// {title}", *extensions, _HEAD, text])
+
+    # Statements ------------------------------------------------------------------------------
+
+    def _block(self, body: Sequence[st.Statement]) -> None:
+        known = dict(self._names)
+        for each in body:
+            getattr(self, f"_{type(each).__name__.lower()}")(each)
+        self._names = known
+
+    def _emit(self, line: str) -> None:
+        self._lines.append(line)
+
+    def _enter(self, name: str, value: Value, access: str = "const ") -> Value:
+        """Make a variable."""
+        self._emit(f"{access}{c.type_of(value)} {name} = {value.text};")
+        self._names[name] = value._replace(text=name)
+        return self._names[name]
+
+    def _let(self, each: st.Let) -> None:
+        self._enter(each.name, self._value(each.value))
+
+    def _declare(self, each: st.Declare) -> None:
+        lanes = 1 if self._one_by_one else each.lanes
+        value = self._converted(self._value(each.value), each.value.dtype)
+        self._enter(each.name, c.over(value, lanes), "")
+
+    def _assign(self, each: st.Assign) -> None:
+        variable = self._names[each.name]
+        value = c.over(self._converted(self._value(each.value), variable.dtype), variable.lanes)
+        if self._mask is not None and variable.lanes > 1:
+            value = c.choose(self._mask, value, variable)
+        self._emit(f"{each.name} = {value.text};")
+
+    def _across(self, each: st.Across) -> None:
+        value = self._names[each.variable]
+        while value.lanes > 1:
+            low, high = (f"{value.text}.{half}" for half in ("lo", "hi"))
+            half = value._replace(lanes=value.lanes // 2)
+            value = self._named(half._replace(text=c.combined(each.op, half, low, high)))
+        self._enter(each.name, value)
+
+    def _store(self, each: st.Store) -> None:
+        array, dtype = each.array, self._arrays[each.array]
+        value, near = self._value(each.value), self._neighbours(each.offset)
+        value = self._converted(value, dtype)
+        if near is not None and self._mask is None:
+            whole = c.stored(c.over(value, self._lanes))
+            self._emit(f"{self._loose(array, near)} = {whole.text};")
+            return
+        self._each_lane(each.offset, self._named(c.stored(value)), f"{array}[{{}}] = {{}};")
+
+    def _update(self, each: st.Update) -> None:
+        dtype = self._arrays[each.array]
+        value = self._named(self._converted(self._value(each.value), dtype))
+        call = f"{self._exchange(each.op, dtype)}({each.array} + {{}}, {{}});"
+        self._each_lane(each.offset, value, call)
+
+    def _each_lane(self, offset: Expression, value: Value, text: str) -> None:
+        """Write a statement for each lane that runs, or one if all is uniform."""
+        at = self._named(self._value(offset))
+        alone = at.lanes == value.lanes == 1 and self._mask is None
+        for k in range(1 if alone else self._lanes):
+            condition = "" if self._mask is None else f"if ({c.lane(self._mask, k)}) "
+            self._emit(condition + text.format(c.lane(at, k), c.lane(value, k)))
+
+    def _exchange(self, op: st.Combine, dtype: DType) -> str:
+        """Return the name of a function that combines a number with one in memory, atomically."""
+        if dtype in (dt.int32, dt.uint32) and op in _ATOMIC:
+            return _ATOMIC[op]
+        ctype, bits = c.TYPES[dtype], c.UNSIGNED[dtype.itemsize]
+        text = _EXCHANGE.format(
+            name=f"{op}_{ctype}",
+            type=ctype,
+            bits=bits,
+            call="atom" if bits == "ulong" else "atomic",
+            combined=c.combined(op, Value("", dtype), "a", "value"),
+        )
+        self._first[text] = None
+        return f"{op}_{ctype}"
+
+    def _if(self, each: st.If) -> None:
+        condition, before = self._named(self._value(each.condition)), self._mask
+        if condition.lanes > 1:
+            self._mask = condition = self._both(condition, before)
+        test = condition.text if condition.lanes == 1 else f"any({condition.text})"
+        self._emit(f"if ({test}) {{")
+        self._block(each.then)
+        self._mask = before
+        self._emit("}")
+
+    def _both(self, a: Value, b: Value | None) -> Value:
+        """Return in which lanes both conditions hold."""
+        return a if b is None else self._named(a._replace(text=f"{a.text} & {b.text}"))
+
+    def _loop(self, each: st.Loop) -> None:
+        start, stop = self._named(self._value(each.start)), self._named(self._value(each.stop))
+        index, lanes, step = each.index, each.lanes, each.step
+        masked = not each.whole and any(name in self._names for name in _assigned(each.body))
+        if lanes > 1 and not each.whole and not masked:
+            lanes = step = 1  # lanes that write nothing outside may follow one another
+        ctype = c.TYPES[self._narrow]
+        self._emit(
+            f"for ({ctype} {index} = {start.text}; {index} < {stop.text}; {index} += {step}) {{"
+        )
+        self._names[index] = Value(index, self._narrow, lanes)
+        if lanes == 1:
+            before, self._one_by_one = self._one_by_one, self._one_by_one or each.lanes > 1
+            self._block(each.body)
+            self._one_by_one = before
+        else:
+            self._lanes, self._index = lanes, index
+            self._hint = f"__attribute__((vec_type_hint(float{lanes})))\n"
+            if masked:
+                count = f"(int{lanes})((int)({stop.text} - {index}))"
+                mask = Value(f"{c.count(dt.int32, lanes)} < {count}", dt.bool_, lanes)
+                self._mask = self._named(mask)
+            self._block(each.body)
+            self._lanes, self._index, self._mask = 1, "", None
+        self._emit("}")
+
+    def _shared(self, each: st.Shared) -> None:
+        self._arrays[each.name] = each.dtype
+        self._locals[each.name] = f"local {c.TYPES[each.dtype]} {each.name}[{each.length}];"
+
+    def _barrier(self, _: st.Barrier) -> None:
+        self._emit("barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);")
+
+    # Values ----------------------------------------------------------------------------------
+
+    def _named(self, value: Value) -> Value:
+        """Return a value as a variable."""
+        if value.text.isidentifier():
+            return value
+        self._count += 1
+        return self._enter(f"e{self._count}", value)
+
+    def _converted(self, value: Value, dtype: DType) -> Value:
+        """Return an index as wide as ``dtype``; other values as they are."""
+        return value if value.dtype is dtype else c.cast(value, dtype)
+
+    def _value(self, root: Expression) -> Value:
+        """Write the statements that compute a value; return it."""
+        values: dict[int, Value] = {}
+        stack = [(root, False)]
+        while stack:  # not recursion: chains may be long
+            each, entered = stack.pop()
+            if id(each) in values:
+                continue
+            if each.op == "load":
+                values[id(each)] = self._named(self._load(each))
+            elif entered or not each.operands:
+                made = self._operation(each, [values[id(operand)] for operand in each.operands])
+                is_constant = each.op == "constant"
+                values[id(each)] = made if is_constant or each is root else self._named(made)
+            else:
+                stack.append((each, True))
+                stack += [(operand, False) for operand in each.operands]
+        return values[id(root)]
+
+    def _uniform(self, value: Expression) -> bool:
+        if value.op == "variable":
+            return self._names[str(value.value)].lanes == 1
+        return value.op != "load" and all(map(self._uniform, value.operands))
+
+    def _neighbours(self, offset: Expression) -> str | None:
+        """Return the first lane's offset, if the lanes are neighbours."""
+        if self._lanes == 1:
+            return None
+        more = st.neighbouring(offset, self._index, self._uniform)
+        return None if more is None else f"({self._index} + {self._value(more).text})"
+
+    def _loose(self, array: str, at: str) -> str:
+        ctype, lanes = c.TYPES[self._arrays[array]], self._lanes
+        self._first[_LOOSE.format(ctype, lanes)] = None
+        space = "local" if array in self._locals else "global"
+        return f"(({space} loose_{ctype}{lanes} *)({array} + {at}))->v"
+
+    def _load(self, each: Expression) -> Value:
+        name, dtype, lanes = str(each.value), each.dtype, self._lanes
+        offset, *guard = each.operands
+        near, mask = self._neighbours(offset), self._mask
+        at = Value(near, dt.int64) if near else self._named(self._value(offset))
+        others = [self._named(self._value(part)) for part in guard]
+        if near is None and max(value.lanes for value in (at, *others)) == 1:
+            element = f"{name}[{at.text}]" + " != 0" * (dtype is dt.bool_)
+            alone = f"{others[0].text} ? {element} : {others[1].text}" if guard else element
+            return Value(alone, dtype)
+        kept = dt.uint8 if dtype is dt.bool_ else dtype
+        other = Value(c.literal(0, kept), kept)
+        if guard:
+            mask = self._both(self._named(c.over(others[0], lanes)), mask)
+            other = self._named(c.stored(self._converted(others[1], dtype)))
+        if near is not None and mask is None:
+            return c.read(Value(self._loose(name, near), kept, lanes), dtype)
+        elements = []
+        for k in range(lanes):
+            element = f"{name}[{c.lane(at, k)}{f' + {k}' if near else ''}]"
+            choice = f"{c.lane(mask, k)} ? {element} : {c.lane(other, k)}" if mask else element
+            elements.append(choice)
+        gathered = Value(f"({c.TYPES[kept]}{lanes})({', '.join(elements)})", kept, lanes)
+        if near is None or mask is None:
+            return c.read(gathered, dtype)
+        result = self._named(Value(f"({c.TYPES[kept]}{lanes})(0)", kept, lanes))
+        self._lines[-1] = f"{c.type_of(result)} {result.text};"
+        self._emit(f"if (all({mask.text})) {result.text} = {self._loose(name, near)};")
+        self._emit(f"else {result.text} = {gathered.text};")
+        return c.read(result, dtype)
+
+    def _variable(self, name: str) -> Value:
+        value = self._names[name]
+        if name != self._index or value.lanes == 1:
+            return value
+        first = c.over(value._replace(lanes=1), value.lanes)
+        return value._replace(text=f"{first.text} + {c.count(value.dtype, value.lanes)}")
+
+    def _operation(self, each: Expression, operands: Sequence[Value]) -> Value:
+        op, dtype = each.op, each.dtype
+        if op == "constant":
+            narrow = dtype is dt.int64 and abs(each.value or 0) <= dt.int32.max
+            kept = self._narrow if narrow else dtype
+            return Value(c.literal(each.value, kept), kept)
+        if op in ("item", "member"):
+            call = f"get_global_id({each.value or 0})" if op == "item" else "get_local_id(0)"
+            return Value(f"({c.TYPES[self._narrow]}){call}", self._narrow)
+        if op == "variable":
+            return self._variable(str(each.value))
+        lanes = max(operand.lanes for operand in operands)
+        if op == "cast":
+            return c.cast(operands[0], dtype)
+        if op == "bitcast":
+            operand = self._converted(operands[0], each.operands[0].dtype)
+            return Value(
+                f"as_{c.TYPES[dtype]}{lanes if lanes > 1 else ''}({operand.text})", dtype, lanes
+            )
+        own = operands[-1].dtype
+        if any(operand.dtype is not own for operand in operands[op == "where" :]):
+            own = dt.int64  # an index beside a number
+            operands = [
+                operand if op == "where" and not at else self._converted(operand, own)
+                for at, operand in enumerate(operands)
+            ]
+        if op == "where":
+            condition, *both = operands
+            return c.choose(condition, *(c.over(value, lanes) for value in both))
+        texts = [c.over(operand, lanes).text for operand in operands]
+        if op in c.COMPARED and own is not dt.bool_:
+            text = f"{texts[0]} {c.COMPARED[op]} {texts[1]}"
+            if lanes > 1 and own.itemsize != 4:  # an int's
+                text = f"convert_int{lanes}({text})"
+            return Value(text, dt.bool_, lanes)
+        return Value(c.apply(op, own, lanes, texts), own, lanes)
+
+
+def _assigned(body: Sequence[st.Statement]) -> Iterator[str]:
+    """Return the names of variables that statements assign to."""
+    for each in body:
+        if isinstance(each, st.Assign):
+            yield each.name
+        elif isinstance(each, st.If | st.Loop):
+            yield from _assigned(each.then if isinstance(each, st.If) else each.body)

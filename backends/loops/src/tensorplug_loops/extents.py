@@ -1,0 +1,139 @@
+"""How large the indices of a kernel become, given the numbers of a launch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from tensorplug.plugin import dtypes as dt
+from tensorplug_loops.statements import Declare, If, Let, Loop, Store
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tensorplug.plugin import Expression
+    from tensorplug_loops.statements import Kernel, Statement
+
+
+class _Extent(NamedTuple):
+    low: int
+    high: int
+
+
+_BITS: Final = 31
+
+
+def fit(kernel: Kernel, numbers: Sequence[int], items: int) -> bool:
+    """Return whether all that is computed of indices and of int64 numbers fits in 32 bits.
+
+    What is computed of elements that are read does not count, since its dtype is theirs.
+
+    Args:
+        kernel: the kernel.
+        numbers: the values of its numbers.
+        items: how many work-items there are.
+
+    """
+    names = {
+        number.name: _Extent(int(value), int(value))
+        for number, value in zip(kernel.numbers, numbers, strict=True)
+        if number.dtype is dt.int64
+    }
+    try:
+        _Extents(names, items).walk(kernel.body)
+    except OverflowError:
+        return False
+    return True
+
+
+class _Extents:
+    """The smallest and largest values of names; what is not an index has none."""
+
+    def __init__(self, names: dict[str, _Extent], items: int) -> None:
+        self._names: dict[str, _Extent | None] = {**names}
+        self._items = items
+        for each in names.values():
+            _check(each)
+
+    def walk(self, body: Sequence[Statement]) -> None:
+        """Bound all values of statements."""
+        for each in body:
+            if isinstance(each, Let):
+                self._names[each.name] = self._of(each.value)
+            elif isinstance(each, Loop):
+                start, stop = self._of(each.start), self._of(each.stop)
+                if start is None or stop is None:
+                    raise OverflowError
+                last = max(start.low, stop.high + each.step)
+                self._names[each.index] = _check(_Extent(start.low, last))
+                self.walk(each.body)
+            elif isinstance(each, If):
+                self._of(each.condition)
+                self.walk(each.then)
+            elif isinstance(each, Declare):
+                self._of(each.value)
+                self._names[each.name] = None
+            elif isinstance(each, Store):
+                self._of(each.offset)
+                self._of(each.value)
+            elif hasattr(each, "value"):
+                self._of(each.value)
+
+    def _of(self, root: Expression) -> _Extent | None:
+        known: dict[int, _Extent | None] = {}
+        stack = [(root, False)]
+        while stack:
+            each, entered = stack.pop()
+            if id(each) in known:
+                continue
+            if not entered and each.operands:
+                stack.append((each, True))
+                stack += [(operand, False) for operand in each.operands]
+                continue
+            operands = [known[id(operand)] for operand in each.operands]
+            found = self._apply(each, operands) if each.dtype is dt.int64 else None
+            known[id(each)] = None if found is None else _check(found)
+        return known[id(root)]
+
+    def _apply(self, each: Expression, operands: list[_Extent | None]) -> _Extent | None:
+        op = each.op
+        if op == "constant":
+            value = int(each.value)  # type: ignore[arg-type]  # an integer
+            return None if abs(value) >> _BITS else _Extent(value, value)
+        if op == "variable":
+            return self._names.get(str(each.value))
+        if op in {"item", "member"}:
+            return _Extent(0, self._items)
+        kept = [operand for operand in operands[op == "where" :] if operand is not None]
+        if len(kept) < len(operands) - (op == "where") or op == "load":
+            return None
+        return _computed(op, kept)
+
+
+def _computed(op: str, kept: list[_Extent]) -> _Extent | None:
+    a, b = kept[0], kept[-1]
+    if op == "add":
+        return _Extent(a.low + b.low, a.high + b.high)
+    if op == "subtract":
+        return _Extent(a.low - b.high, a.high - b.low)
+    if op == "negative":
+        return _Extent(-a.high, -a.low)
+    if op == "multiply":
+        products = [x * y for x in a for y in b]
+        return _Extent(min(products), max(products))
+    if op in {"where", "bitwise_or"}:
+        return _Extent(min(a.low, b.low), max(a.high, b.high))
+    if op == "bitwise_and" and a.low >= 0:
+        return _Extent(0, a.high)
+    if op == "rest":
+        most = max(abs(b.low), abs(b.high))
+        return _Extent(-most if a.low < 0 else 0, most)
+    if op == "quotient":
+        most = max(abs(a.low), abs(a.high))
+        return _Extent(-most if min(*a, *b) < 0 else 0, most)
+    raise OverflowError  # no operation of indices
+
+
+def _check(extent: _Extent) -> _Extent:
+    if max(-extent.low, extent.high) >> _BITS:
+        raise OverflowError
+    return extent

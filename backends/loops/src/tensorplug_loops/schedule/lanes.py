@@ -1,0 +1,57 @@
+"""How many lanes the vectors of a kernel have."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from tensorplug.plugin import dtypes as dt
+from tensorplug.plugin import expressions as ex
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tensorplug.plugin import Expression
+    from tensorplug_loops.machine import Machine
+    from tensorplug_loops.schedule.loops import Loops, Operand
+
+_LITTLE: Final = 2  # instructions for each operand
+_COSTS: Final = {
+    **dict.fromkeys(("constant", "parameter", "variable", "axis"), 0),
+    "divide": 4,
+    "sqrt": 4,
+    "quotient": 20,
+    "rest": 50,
+}
+
+
+def cost(roots: Iterable[Expression]) -> int:
+    """Return about how many instructions usually compute the roots for a vector of elements."""
+    nodes = ex.order(roots, lambda _: False, rare=False)
+    return sum(_COSTS.get(node.op, 1) for node in nodes)
+
+
+def choose_lanes(machine: Machine, loops: Loops, axis: int) -> int:
+    """Return the lanes of vectors: as many as numbers of the most common size in a register.
+
+    1 if little is computed, and elements do not lie side by side along the axis of the lanes.
+    """
+    roots = loops.roots
+    apart = [operand for operand in loops.operands if not _is_near(operand, axis)]
+    if apart and cost(roots) <= _LITTLE * len(loops.operands):
+        return 1
+    sizes = Counter(
+        node.dtype.itemsize
+        for node in ex.order(roots, lambda _: False)
+        if node.dtype is not dt.bool_ and node.op not in {"constant", "axis"}
+    )
+    (size, _), *_ = sizes.most_common(1) or [(1, 0)]
+    return max(1, min(machine.lanes, machine.vector_bytes // size))
+
+
+def _is_near(operand: Operand, axis: int) -> bool:
+    """Return whether an operand's elements along an axis are one, or neighbours."""
+    offset = operand.offset
+    steps = offset.steps[axis : axis + 1]
+    rests = ex.order([rest for _, rest in offset.rests], lambda _: False)
+    return set(steps) <= {0, 1} and not any(n.op == "axis" and n.value == axis for n in rests)
