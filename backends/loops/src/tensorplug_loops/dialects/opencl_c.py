@@ -139,6 +139,9 @@ class _Writer:
 
     def _across(self, each: st.Across) -> None:
         value = self._names[each.variable]
+        if value.dtype is dt.bool_ and value.lanes > 1:
+            call = "any" if each.op in ("sum", "max") else "all"
+            value = Value(f"{call}({value.text})", dt.bool_)
         while value.lanes > 1:
             low, high = (f"{value.text}.{half}" for half in ("lo", "hi"))
             half = value._replace(lanes=value.lanes // 2)

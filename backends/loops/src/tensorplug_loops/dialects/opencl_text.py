@@ -70,8 +70,8 @@ def literal(value: Any, dtype: DType) -> str:
         return "1" if rounded else "0"
     ctype = TYPES[dtype]
     if dtype.kind != "float":
-        if dtype is dt.int64 and 0 <= rounded <= dt.int32.max:
-            return f"{rounded}l"
+        if dtype in (dt.int32, dt.int64) and 0 <= rounded <= dt.int32.max:
+            return f"{rounded}{'l' * (dtype is dt.int64)}"
         # The bits, not the number: C has no literal for the most negative one.
         bits = int(rounded) & ((1 << 8 * dtype.itemsize) - 1)
         return f"(({ctype}){bits:#x}{'ul' if dtype.itemsize == 8 else 'u'})"
