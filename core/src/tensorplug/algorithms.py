@@ -24,6 +24,7 @@ products             ``contraction_order``, ``attention_scores``
 ranges               ``lowest``, ``highest``, ``in_range``
 on the host          ``host_functions``
 decompositions       ``least_group``: from how many elements on a backend compiles groups
+compilers            ``loop_bodies``: the data and the protocol of backends that run whole loops
 ===================  =============================================================================
 """
 
@@ -75,7 +76,7 @@ from tensorplug.ops.special.evaluation import high_half, polynomial, ratio
 from tensorplug.tensors import drawing
 
 if TYPE_CHECKING:
-    from tensorplug.contract import elementary
+    from tensorplug.contract import elementary, loop_bodies
 
 __all__ = [
     "CONVOLUTION_2D",
@@ -113,6 +114,7 @@ __all__ = [
     "in_range",
     "key_halves",
     "least_group",
+    "loop_bodies",
     "lowest",
     "match_ranks",
     "nearest_pixels",
@@ -132,7 +134,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name != "elementary":  # loaded when it is first asked for: compilers need it alone
+    if name not in {"elementary", "loop_bodies"}:  # loaded when first asked for, by compilers
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
-    globals()[name] = import_module("tensorplug.contract.elementary")
+    globals()[name] = import_module(f"tensorplug.contract.{name}")
     return globals()[name]

@@ -13,6 +13,7 @@ field                methods of the backend                   without them
                      ``from_dlpack``                          memory
 ``exclusive``        ``exclusive``                            each assignment copies the tensor
 ``groups``           ``compile_group``, ``least_group``       kernels run one by one
+``loops``            ``compile_loop``                         loops run step by step
 ``reuses``           ``owns_memory``                          groups take new memory
 ``binds``            ``bind_constants``                       each run prepares constants again
 ``widens``           the property ``widens``                  kernels without ``dtypes=`` compute
@@ -39,6 +40,7 @@ from tensorplug.contract.backend import (
     SharesHostMemory,
     Trims,
 )
+from tensorplug.contract.loop_bodies import CompilesLoops
 from tensorplug.errors import RegistrationError
 
 if TYPE_CHECKING:
@@ -60,6 +62,7 @@ class Capabilities:
     exchanges: ExchangesDeviceMemory | None = None
     exclusive: Callable[[Buffer], ExclusiveBuffer | None] | None = None
     groups: CompilesGroups | None = None
+    loops: CompilesLoops | None = None
     reuses: ReusesMemory | None = None
     binds: BindsConstants | None = None
     widens: frozenset[DType] = dt.WIDENED
@@ -92,6 +95,7 @@ def of(backend: Backend) -> Capabilities:
         exchanges=_find(backend, ExchangesDeviceMemory),
         exclusive=overwrites and overwrites.exclusive,
         groups=_find(backend, CompilesGroups),
+        loops=_find(backend, CompilesLoops),
         reuses=_find(backend, ReusesMemory),
         binds=_find(backend, BindsConstants),
         widens=frozenset(getattr(backend, "widens", dt.WIDENED)),

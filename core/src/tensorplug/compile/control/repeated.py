@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.compile.control.sub_programs import SubProgram, make_part
+from tensorplug.compile.control.whole_loops import compile_scan, compile_while
 from tensorplug.compile.programs.program import on_buffers
 from tensorplug.compile.tracing.nested import NestedPlan
 from tensorplug.compile.tracing.values import Value
@@ -85,6 +86,10 @@ class ScanPlan(NestedPlan):
         }
         return self.derive(call, changes, inputs, outputs)
 
+    def compiled(self, engine: Engine) -> Callable[..., Any] | None:
+        """Return the backend's function for all steps."""
+        return compile_scan(engine, self)
+
     def prepared(
         self, engine: Engine, make: Callable[..., Any]
     ) -> Callable[[list[Buffer]], list[Buffer]]:
@@ -162,6 +167,10 @@ class WhilePlan(NestedPlan):
             "takes": tuple(number[at] for at in taken),
         }
         return self.derive(call, changes, inputs, places)
+
+    def compiled(self, engine: Engine) -> Callable[..., Any] | None:
+        """Return the backend's function for all steps."""
+        return compile_while(engine, self)
 
     def prepared(
         self, engine: Engine, make: Callable[..., Any]

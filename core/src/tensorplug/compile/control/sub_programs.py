@@ -79,7 +79,8 @@ def make_part(
     refers to them. ``make``: as in ``NestedPlan.prepare``.
     """
     calls = add_epilogues(engine, body.calls, body.outputs)
-    program = plan.parts[name] = Program(plan.device, body.inputs, calls, body.outputs)
+    program = Program(plan.device, body.inputs, calls, body.outputs)
+    plan.parts.setdefault(name, program)
     executable = make(engine, program, small=True, donated=body.inputs[:donated])
 
     def run(buffers: list[Buffer]) -> list[Buffer]:

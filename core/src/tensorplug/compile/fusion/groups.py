@@ -84,17 +84,21 @@ def fuse(
     wanted: Sequence[Value | Constant],
     *,
     small: bool = False,
+    single: bool = False,
     owned: Collection[Value] = (),
 ) -> Fusion:
     """Return the groups of a program's calls that the backend accepts.
 
     ``wanted``: the values that the program returns. ``small``: whether groups of fewer elements
-    than the backend's ``least_group`` are formed too, of several calls. ``owned``: values whose
-    memory a group may overwrite after their last use.
+    than the backend's ``least_group`` are formed too, of several calls. ``single``: whether each
+    call that computes is in a group, alone if need be. ``owned``: values whose memory a group may
+    overwrite after their last use.
     """
     steps = Steps(engine)
     steps_of_calls = [_find_step(steps, call) for call in calls]
-    program = _Program(groups, calls, steps_of_calls, frozenset(wanted), small, frozenset(owned))
+    program = _Program(
+        groups, calls, steps_of_calls, frozenset(wanted), small, single, frozenset(owned)
+    )
     fused = program.fuse(range(len(calls)))
     inside = {at for each in fused for at in each.members}
     alone = [at for at in range(len(calls)) if at not in inside]
@@ -133,6 +137,7 @@ class _Program:
     steps: Sequence[Step | None]
     wanted: frozenset[Value | Constant]
     small: bool
+    single: bool
     owned: frozenset[Value]
 
     def __post_init__(self) -> None:
@@ -214,6 +219,8 @@ class _Program:
     def _is_worthwhile(self, members: _Members) -> bool:
         """Return whether a group saves passes over the elements, or calls."""
         computing = [at for at in members.places if self._computes(at, members.loops)]
+        if self.single:
+            return bool(computing)
         if prod(members.loops.shape) < self.backend.least_group:
             return sum(count_calls(self.steps[at]) for at in computing) >= _MANY
         if len(computing) != 1:

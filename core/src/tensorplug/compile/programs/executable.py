@@ -67,7 +67,7 @@ class Executable:
         self.program = program
         for call in program.calls:
             if isinstance(call.plan, NestedPlan):
-                call.plan.prepare(engine, partial(Executable, fuses=fuses))
+                call.plan.prepare(engine, partial(Executable, fuses=fuses), fuses=fuses)
         flat = program.flat()
         groups = program.device.capabilities.groups
         calls = flat.calls

@@ -170,6 +170,8 @@ class Program:
 
     def _line(self, call: Call, note: str) -> str:
         how = "" if call.plan.how == "native" else f" ({call.plan.how})"
+        if isinstance(call.plan, NestedPlan) and call.plan.whole:
+            how = f" (all steps by {self.device.name})"
         where = "" if call.site is None else f"  # {call.site.short}"
         outputs, inputs = self._names(call.outputs), self._names(call.operands())
         return f"  {outputs} = {describe(call.plan)} of {inputs}{how}{note}{where}"

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import replace
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.contract.owner import Owner
+from tensorplug.dispatch.context import current_context
 from tensorplug.engine.plans import Plan
 
 if TYPE_CHECKING:
@@ -31,10 +33,11 @@ _CORE: Final = Owner("tensorplug")
 class NestedPlan(Plan):
     """The plan of a call that runs sub-programs, of one variadic input and output.
 
-    ``parts``: the programs by name, once the plan is prepared.
+    ``parts``: the programs by name, once the plan is prepared. ``whole``: whether the backend runs
+    them all in one call.
     """
 
-    __slots__ = ("parts", "ready", "types")
+    __slots__ = ("parts", "ready", "types", "whole")
 
     def __init__(
         self,
@@ -51,13 +54,41 @@ class NestedPlan(Plan):
         self.takes_buffers = self.published = True  # the kernels inside are checked
         self.parts: dict[str, Any] = {}
         self.ready: bool = False
+        self.whole: bool = False
         self.types: list[TensorType] = list(types)  # of the operands
 
-    def prepare(self, engine: Engine, make: Callable[..., Any]) -> None:
-        """Set ``call`` and ``parts``; ``make`` makes programs executable."""
+    def prepare(self, engine: Engine, make: Callable[..., Any], *, fuses: bool) -> None:
+        """Set ``call`` and ``parts``.
+
+        ``make`` makes programs executable. ``fuses``: whether the backend may compute several
+        calls as one.
+        """
         if not self.ready:
             self.ready = True
-            self.call: Callable[..., Any] = self.prepared(engine, make)
+            whole = self.compiled(engine) if fuses else None
+            self.whole = whole is not None
+            self.call: Callable[..., Any] = (
+                self.prepared(engine, make)
+                if whole is None
+                else self._choosing(engine, whole, partial(make, fuses=False))
+            )
+
+    def _choosing(
+        self, engine: Engine, whole: Callable[..., Any], make: Callable[..., Any]
+    ) -> Callable[[list[Buffer]], list[Buffer]]:
+        """Return the function that calls ``whole``, or runs kernel by kernel for observers."""
+        apart = cache(lambda: self.prepared(engine, make))
+
+        def run(operands: list[Buffer]) -> list[Buffer]:
+            if current_context().observers or engine.observers:
+                return apart()(operands)
+            return list(whole(*operands))
+
+        return run
+
+    def compiled(self, engine: Engine) -> Callable[..., Any] | None:  # noqa: ARG002  # for loops
+        """Return the backend's function for the call as a whole, and fill ``parts``; or None."""
+        return None
 
     @abstractmethod
     def prepared(
