@@ -9,6 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tensorplug.algorithms import loop_bodies
     from tensorplug.plugin import Backend
     from tensorplug_conformance.case import Array
 
@@ -21,6 +22,10 @@ class Delegate:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.clean, name)
+
+    def compile_loop(self, body: loop_bodies.LoopBody) -> Callable[..., Any] | None:  # noqa: ARG002  # of the protocol
+        """Decline all loops, so that their steps run what is wrong."""
+        return None
 
 
 class Remote(Delegate):

@@ -9,12 +9,18 @@ import numpy as np
 
 from tensorplug.plugin import specs
 from tensorplug_conformance.interpreter import interpreter
-from tensorplug_conformance.selftest.programs.engines import compiling, with_results
+from tensorplug_conformance.loop_interpreter import loop_interpreter
+from tensorplug_conformance.selftest.programs.engines import (
+    compiling,
+    compiling_loops,
+    with_results,
+)
 from tensorplug_conformance.selftest.racing import SharedScratch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from tensorplug.algorithms import loop_bodies
     from tensorplug.engine.engine import Engine
     from tensorplug.plugin import Expression, Group, KernelSpec
     from tensorplug_conformance.case import Array
@@ -183,3 +189,32 @@ def shares_scratch() -> Engine:
     """Return an engine with one scratch block for all threads that run a program."""
     scratch = SharedScratch()
     return _changing(lambda result, _inputs: scratch.passed(result))
+
+
+def runs_loops() -> Engine:
+    """Return an engine whose loops are run by an interpreter: nothing is wrong with it."""
+    return compiling_loops(loop_interpreter)
+
+
+def turns_loops_round() -> Engine:
+    """Return an engine whose loops begin at the other end of their sequences."""
+    return compiling_loops(
+        lambda body: loop_interpreter(dataclasses.replace(body, reverse=not body.reverse))
+    )
+
+
+def asks_too_late() -> Engine:
+    """Return an engine whose loops end after the step for which the condition did not hold."""
+
+    def rewrite(body: loop_bodies.LoopBody) -> Any:
+        if body.holds is None:
+            return loop_interpreter(body)
+        counted = loop_interpreter(dataclasses.replace(body, length=None))
+        once = loop_interpreter(dataclasses.replace(body, length=1, holds=None))
+
+        def run(*buffers: Any) -> Any:
+            return once(*counted(*buffers), *buffers[body.carries :])
+
+        return run
+
+    return compiling_loops(rewrite)

@@ -15,6 +15,7 @@ from tensorplug_conformance.selftest.delegates import Delegate
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from tensorplug.algorithms import loop_bodies
     from tensorplug.engine.engine import Engine
     from tensorplug.plugin import Backend, Buffer, Group, KernelSpec
 
@@ -36,6 +37,18 @@ class _Compiles(Delegate):
         return run
 
 
+class _CompilesLoops(Delegate):
+    """Compiles every loop, by way of ``rewrite``."""
+
+    def __init__(self, clean: Backend, rewrite: Any) -> None:
+        super().__init__(clean)
+        self.rewrite = rewrite
+
+    def compile_loop(self, body: loop_bodies.LoopBody) -> Callable[..., Any] | None:
+        run: Callable[..., Any] | None = self.rewrite(body)
+        return run
+
+
 def delegating(make: Callable[[Any], Any]) -> Engine:
     """Return an engine whose backend is the clean one, wrapped by ``make``."""
     return engine_with(WrongBackend("delegates", make, 4, ""))
@@ -44,6 +57,13 @@ def delegating(make: Callable[[Any], Any]) -> Engine:
 def compiling(rewrite: Callable[[Group], Callable[..., Any]]) -> Engine:
     """Return an engine whose groups are computed by the functions that ``rewrite`` returns."""
     return delegating(partial(_Compiles, rewrite=rewrite))
+
+
+def compiling_loops(
+    rewrite: Callable[[loop_bodies.LoopBody], Callable[..., Any] | None],
+) -> Engine:
+    """Return an engine whose loops are run by the functions that ``rewrite`` returns."""
+    return delegating(partial(_CompilesLoops, rewrite=rewrite))
 
 
 def with_kernel(spec: KernelSpec, function: Any, engine: Engine | None = None) -> Engine:
