@@ -12,6 +12,7 @@ from tensorplug.plugin import BackendMemoryError, DType, Group, TensorType
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu import groups
 from tensorplug_cpu.constants import bind
+from tensorplug_cpu.jit.stepping import bodies
 from tensorplug_cpu.memory import tracing as memory_tracing
 from tensorplug_cpu.memory.exclusive import ExclusiveArray
 from tensorplug_cpu.memory.pool import Lease, pool
@@ -19,6 +20,7 @@ from tensorplug_cpu.memory.pool import Lease, pool
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence
 
+    from tensorplug.algorithms import loop_bodies
     from tensorplug_cpu.arrays import Array
 
 
@@ -134,6 +136,10 @@ class CpuBackend:
     def compile_group(self, group: Group) -> Callable[..., list[Array]] | None:
         """Return a function that computes a group in one pass, or block by block."""
         return groups.compile_group(group)
+
+    def compile_loop(self, body: loop_bodies.LoopBody) -> Callable[..., list[Array]] | None:
+        """Return a function that runs all steps of a loop natively."""
+        return bodies.compile_loop(body)
 
     def bind_constants(
         self, call: Callable[..., Any], constants: Sequence[Array | None]

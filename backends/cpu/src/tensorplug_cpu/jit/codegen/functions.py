@@ -51,6 +51,11 @@ class Function(ControlFlow):
         """Return an integer of 64 bits from memory."""
         return self.load(pointer, offset, 1, self.integer)
 
+    def pointer_at(self, pointer: Value, offset: Value) -> Value:
+        """Return an address from memory, where addresses and integers of 64 bits follow."""
+        target = self.pointer_to(pointer, offset, self.integer)
+        return self.builder.load(target, typ=self._ir.PointerType(), align=8)
+
     def prefetch(self, pointer: Value, offset: Value) -> None:
         """Ask for the cache line of an element that is read once, soon; it need not exist."""
         target = self.builder.gep(pointer, [self._whole(offset)], source_etype=self.element)

@@ -8,7 +8,6 @@ afterwards; another one computes the outputs.
 
 from __future__ import annotations
 
-from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -20,9 +19,10 @@ from tensorplug_cpu.jit.codegen import settings
 from tensorplug_cpu.jit.codegen.compiler import CompilationError
 from tensorplug_cpu.jit.codegen.lowering import lower
 from tensorplug_cpu.jit.groups import columns, rows
-from tensorplug_cpu.jit.groups.accumulators import accumulated, fold_partials
+from tensorplug_cpu.jit.groups.accumulators import accumulated
 from tensorplug_cpu.jit.groups.evaluation import cost, number_of
 from tensorplug_cpu.jit.groups.layouts import Strided, arguments, collapse, dense_strides
+from tensorplug_cpu.jit.groups.steps import Folding, Kernel, Memory, Step
 from tensorplug_cpu.jit.groups.threads import make_launch
 from tensorplug_cpu.memory.pool import allocator
 
@@ -51,12 +51,17 @@ def compile_group(group: Group) -> Callable[..., list[Array]] | None:
     if settings.least_elements() is None or not all(group.shape):
         return None
     roots = group.expressions()
-    if any(node.dtype not in dt.REAL | dt.BOOL for node in expressions.linearize(roots)):
+    if not _computes(roots):
         return None
     try:
         return _Plan(group, lower(roots)).runner()
     except CompilationError:  # by LLVM, which names no reason that a user could act on
         return None
+
+
+def _computes(roots: Sequence[Expression]) -> bool:
+    """Return whether kernels have the dtypes of these expressions."""
+    return all(node.dtype in dt.REAL | dt.BOOL for node in expressions.linearize(roots))
 
 
 class _Value(NamedTuple):
@@ -66,18 +71,16 @@ class _Value(NamedTuple):
     spans: Span
 
 
-class _Step(NamedTuple):
-    """A kernel: it reads the arrays ``reads``, and computes the arrays ``writes``, by number.
+def kernels_of(group: Group) -> tuple[list[Step], range] | None:
+    """Return the kernels of a group, in order, and the numbers of its outputs; None to decline.
 
-    ``allocate``: makes the arrays that it fills, or is the number of an input to be overwritten.
-    ``finish``: each returns what one becomes.
+    Each ``launch`` is a ``Kernel``, and what is allocated is ``Memory``.
     """
-
-    launch: Callable[..., None]
-    reads: Sequence[int]
-    writes: Sequence[int]
-    allocate: Sequence[Callable[[], Array] | int]
-    finish: Sequence[Callable[[Array], Array]] = ()
+    roots = group.expressions()
+    if not all(group.shape) or not _computes(roots):
+        return None
+    plan = _Plan(group, lower(roots), Kernel, Memory)
+    return plan.steps, plan.outputs
 
 
 class _Plan:
@@ -87,7 +90,14 @@ class _Plan:
     outputs.
     """
 
-    def __init__(self, group: Group, roots: Sequence[Expression]) -> None:
+    def __init__(
+        self,
+        group: Group,
+        roots: Sequence[Expression],
+        make: Callable[..., Any] = make_launch,
+        allocate: Callable[..., Any] = allocator,
+    ) -> None:
+        self._make, self._allocate = make, allocate
         count = len(group.reductions)
         self._shape = group.shape
         self._inputs = len(group.inputs)
@@ -101,9 +111,10 @@ class _Plan:
             *(_Value(output.type.dtype, output.spans) for output in group.outputs),
         ]
         self._first_output = self._inputs + count
+        self.outputs = range(self._first_output, len(self._arrays))
         self._targets = group.outputs
         self._levels = self._find_levels()
-        self._steps: list[_Step] = []
+        self.steps: list[Step] = []
         if not count or not self._add_rows():
             for level in self._levels:
                 self._add_reductions(level)
@@ -111,18 +122,17 @@ class _Plan:
 
     def runner(self) -> Callable[..., list[Array]]:
         """Return the function that computes the outputs."""
-        if len(self._steps) != 1:
+        if len(self.steps) != 1:
             return self._run
-        step = self._steps[0]
-        last = range(self._first_output, len(self._arrays))
-        if (*step.reads, *step.writes) != (*range(self._inputs), *last):
+        step = self.steps[0]
+        if (*step.reads, *step.writes) != (*range(self._inputs), *self.outputs):
             return self._run
         return _single(step.launch, step.allocate)
 
     def _run(self, *buffers: Array) -> list[Array]:
         arrays: list[Any] = [None] * len(self._arrays)
         arrays[: self._inputs] = map(np.ascontiguousarray, buffers)
-        for step in self._steps:
+        for step in self.steps:
             made = _make(step.allocate, arrays)
             step.launch(*[arrays[number] for number in step.reads], *made)
             if step.finish:
@@ -160,14 +170,16 @@ class _Plan:
     def _allocators(self, outputs: Sequence[int]) -> list[Callable[[], Array] | int]:
         targets = [self._targets[number - self._first_output] for number in outputs]
         return [
-            allocator(each.type.shape, each.type.dtype.numpy) if each.into is None else each.into
+            self._allocate(each.type.shape, each.type.dtype.numpy)
+            if each.into is None
+            else each.into
             for each in targets
         ]
 
     def _add_rows(self) -> bool:
         """Add one kernel for everything, if the group has that form; return whether it has."""
         whole = (True,) * len(self._shape)
-        outputs = range(self._first_output, len(self._arrays))
+        outputs = self.outputs
         if any(self._arrays[number].spans not in (whole, self._kept) for number in outputs):
             return False
         reads = range(self._inputs)
@@ -202,17 +214,15 @@ class _Plan:
         operands = [self._strided(layout, number) for number in numbers]
         values = {**arguments(outer, length, length, operands), **sizes}
         work = length * (cost([*self._reduced, *self._outputs]) + 2 * len(numbers))
-        self._steps.append(
-            _Step(
-                make_launch(text, slots, values, work), reads, outputs, self._allocators(outputs)
-            )
+        self.steps.append(
+            Step(self._make(text, slots, values, work), reads, outputs, self._allocators(outputs))
         )
         return True
 
     def _add_outputs(self) -> None:
         """Add a kernel for the outputs that span the same axes, for each such set of axes."""
         outputs: dict[Span, list[int]] = {}
-        for number in range(self._first_output, len(self._arrays)):
+        for number in self.outputs:
             outputs.setdefault(self._arrays[number].spans, []).append(number)
         for spans, writes in outputs.items():
             reads, roots = _renumber([self._outputs[each - self._first_output] for each in writes])
@@ -232,9 +242,9 @@ class _Plan:
             segment = min(length, _SEGMENT)
             values = arguments(outer, length, segment, operands)
             work = segment * (cost(roots) + 2 * len(operands))
-            self._steps.append(
-                _Step(
-                    make_launch(text, slots, values, work), reads, writes, self._allocators(writes)
+            self.steps.append(
+                Step(
+                    self._make(text, slots, values, work), reads, writes, self._allocators(writes)
                 )
             )
 
@@ -250,16 +260,16 @@ class _Plan:
         result = tuple(
             length for length, kept in zip(self._shape, self._kept, strict=True) if kept
         )
-        self._steps.append(
-            _Step(
+        self.steps.append(
+            Step(
                 launch,
                 reads,
                 [self._inputs + number for number in level],
-                [allocator(shape, accumulated(op, root.dtype).numpy) for op, root in reductions],
                 [
-                    partial(fold_partials, op=op, axes=axes, dtype=root.dtype, shape=result)
+                    self._allocate(shape, accumulated(op, root.dtype).numpy)
                     for op, root in reductions
                 ],
+                [Folding(op, axes, root.dtype, result) for op, root in reductions],
             )
         )
 
@@ -298,7 +308,7 @@ class _Plan:
         work = segment * (cost(root for _, root in reductions) + 2 * len(reads))
         kept = layout.marks(self._kept)
         axes = [axis for axis, spanned in enumerate(kept) if not spanned]
-        return make_launch(text, slots, values, work), shape, axes
+        return self._make(text, slots, values, work), shape, axes
 
     def _reduce_columns(
         self, layout: Layout, reads: Sequence[int], reductions: Sequence[tuple[str, Expression]]
@@ -342,7 +352,7 @@ class _Plan:
         }
         work = depth * segment * (cost(root for _, root in reductions) + 2 * len(reads))
         axes = [at for at, axis in enumerate(outer) if not kept[axis]] + [len(outer)]
-        return make_launch(text, slots, values, work), shape, axes
+        return self._make(text, slots, values, work), shape, axes
 
 
 def _make(allocate: Sequence[Callable[[], Array] | int], arrays: Sequence[Array]) -> list[Array]:

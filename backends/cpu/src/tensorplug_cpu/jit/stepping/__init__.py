@@ -1,0 +1,1 @@
+"""Loops of compiled functions that run natively: all steps in one call."""
