@@ -141,6 +141,8 @@ class _Values:
     def read(self, operand: GroupInput, buffer: Array) -> Array:
         """Return the value of an input."""
         if operand.index is None:
+            if buffer.size != 1 and not any(operand.spans):  # what an output holds at first
+                return buffer
             return buffer.reshape(self.lengths(operand.spans))
         at = self.positions(operand.index, operand.spans, operand.type.shape)
         if operand.outside is None:
@@ -163,7 +165,7 @@ class _Values:
         return np.asarray(with_accumulator(wide, axis=axis)).astype(value.dtype)
 
     def fold(self, fold: groups.Fold) -> list[Array]:
-        """Return the numbers of a fold's state, element after element."""
+        """Return the numbers of a fold's state."""
         along = [axis for axis, is_reduced in enumerate(fold.axes) if is_reduced]
         rest = [axis for axis in range(len(self.shape)) if axis not in along]
         size = prod(self.shape[axis] for axis in along)
@@ -172,17 +174,26 @@ class _Values:
             value.transpose(*along, *rest).reshape(size, *kept)
             for value in self.over(fold.elements, self.shape)
         ]
-        state = [np.broadcast_to(value, kept) for value in evaluate(fold.initial, [])]
-        states = [state]
-        for at in range(size):
-            following = [element[at] for element in elements]
-            state = evaluate(fold.combine, [*state, *following], self._between)
-            states.append(state)
-        if not fold.running:
-            lengths = self.lengths([not is_reduced for is_reduced in fold.axes])
-            return [np.broadcast_to(value, kept).reshape(lengths) for value in state]
-        (axis,) = along
-        return [np.stack(values, axis) for values in zip(*states[1:], strict=True)]
+        first = [np.broadcast_to(value, (1, *kept)) for value in evaluate(fold.initial, [])]
+        state = [np.concatenate(both) for both in zip(first, elements, strict=True)]
+
+        def joined(former: list[Array], latter: list[Array]) -> list[Array]:
+            results = evaluate(fold.combine, [*former, *latter], self._between)
+            return [np.broadcast_to(each, former[0].shape) for each in results]
+
+        if fold.running:  # each joins what ends before it, of twice the length in each step
+            (axis,), step = along, 1
+            while step <= size:
+                later = joined([each[:-step] for each in state], [each[step:] for each in state])
+                state = [np.concatenate([a[:step], b]) for a, b in zip(state, later, strict=True)]
+                step *= 2
+            return [np.moveaxis(each[1:], 0, axis) for each in state]
+        while len(state[0]) > 1:  # neighbours in pairs; of an odd number, the last stays
+            count = len(state[0]) // 2 * 2
+            pairs = joined([each[:count:2] for each in state], [each[1:count:2] for each in state])
+            state = [np.concatenate([a, b[count:]]) for a, b in zip(pairs, state, strict=True)]
+        lengths = self.lengths([not is_reduced for is_reduced in fold.axes])
+        return [each.reshape(lengths) for each in state]
 
     def write(self, output: GroupOutput) -> Array:
         """Return an output."""
@@ -193,7 +204,11 @@ class _Values:
         at = self.positions(output.index, output.spans, output.type.shape)
         if output.initial is None or output.combine is None:
             raise ValueError("an output at an index has no initial value, or no way to combine")
-        (initial,) = self.of([output.initial])
+        if output.initial.op == "parameter":
+            held = self.parameters[int(output.initial.value)]  # type: ignore[arg-type]
+            initial = held.reshape(output.type.shape)
+        else:
+            (initial,) = self.of([output.initial])
         result = _widened(np.array(np.broadcast_to(initial, output.type.shape)), output.combine)
         inside = np.broadcast_to(at.inside, value.shape)
         where, values = np.broadcast_to(at.flat, value.shape)[inside], value[inside]

@@ -1,0 +1,65 @@
+"""Repeating and reordering along axes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tensorplug.plugin import Shape, TensorType, expressions, specs
+from tensorplug_loops.forms.loops import Loops, quotient, rest
+from tensorplug_loops.forms.table import FormTable
+
+if TYPE_CHECKING:
+    from tensorplug_loops.forms.table import Form, Operand
+
+forms = FormTable()
+
+
+@forms.form(specs.TILE)
+def tile(x: Operand, *, out: TensorType) -> Form:
+    """Read at the remainder."""
+    loops = Loops(out.shape)
+    lead = out.rank - x.rank
+    at = [
+        axis if length == whole else rest(axis, length)
+        for axis, length, whole in zip(loops.axes[lead:], x.shape, out.shape[lead:], strict=True)
+    ]
+    return loops.write(out, loops.read(x, *at))
+
+
+@forms.form(specs.REPEAT)
+def repeat(x: Operand, *, repeats: int, axis: int, out: TensorType) -> Form:
+    """Read at the quotient."""
+    loops = Loops(out.shape)
+    index = loops.axes.copy()
+    index[axis] = quotient(index[axis], repeats)
+    return loops.write(out, loops.read(x, *index))
+
+
+@forms.form(specs.REVERSE)
+def reverse(x: Operand, *, dims: Shape, out: TensorType) -> Form:
+    """Read from the end."""
+    loops = Loops(out.shape)
+    index = [
+        length - 1 - axis if at in dims else axis
+        for at, (axis, length) in enumerate(zip(loops.axes, x.shape, strict=True))
+    ]
+    return loops.write(out, loops.read(x, *index))
+
+
+@forms.form(specs.MIRROR_PAD)
+def mirror_pad(
+    x: Operand, *, paddings: tuple[tuple[int, int], ...], mode: str, out: TensorType
+) -> Form:
+    """Reflect indices at both ends."""
+    loops = Loops(out.shape)
+    skipped = mode == "reflect"
+    index = []
+    for axis, (before, after), length in zip(loops.axes, paddings, x.shape, strict=True):
+        at = axis - before if before else axis
+        if before:
+            at = expressions.where(at < 0, (0 if skipped else -1) - at, at)
+        if after:
+            last = length - 1
+            at = expressions.where(at > last, (2 * last + (0 if skipped else 1)) - at, at)
+        index.append(at)
+    return loops.write(out, loops.read(x, *index))

@@ -1,0 +1,48 @@
+"""Products of matrices: sums of products."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tensorplug.plugin import TensorType, expressions, specs
+from tensorplug_loops.forms.loops import Loops, broadcast
+from tensorplug_loops.forms.table import FormTable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tensorplug.plugin import Expression
+    from tensorplug_loops.forms.table import Form, Operand
+
+forms = FormTable()
+
+
+def product(
+    a: Operand,
+    b: Operand,
+    out: TensorType,
+    factor: Callable[[Expression], Expression] = lambda x: x,
+    *,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+) -> Form:
+    """Return the product of ``factor`` of matrices: loops over [*batch, row, column, inner]."""
+    loops = Loops((*out.shape, a.shape[-2 if transpose_a else -1]))
+    *batch, row, column, inner = loops.axes
+
+    def read(x: Operand, *place: Expression) -> Expression:
+        lead = broadcast(x.shape[:-2], batch, out.shape[:-2])
+        return factor(loops.read(x, *lead, *place))
+
+    left = read(a, inner, row) if transpose_a else read(a, row, inner)
+    right = read(b, column, inner) if transpose_b else read(b, inner, column)
+    total = loops.reduce("sum", left * right, [out.rank])
+    return loops.write(out, expressions.cast(total, out.dtype))
+
+
+@forms.form(specs.BATCH_MAT_MUL)
+def batch_mat_mul(
+    a: Operand, b: Operand, *, transpose_a: bool, transpose_b: bool, out: TensorType
+) -> Form:
+    """Multiply the last two axes; the leading ones broadcast."""
+    return product(a, b, out, transpose_a=transpose_a, transpose_b=transpose_b)

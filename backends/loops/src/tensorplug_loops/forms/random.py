@@ -1,0 +1,74 @@
+"""Random numbers: the words of Philox4x32-10, and what is made of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tensorplug.algorithms import philox
+from tensorplug.plugin import Expression, TensorType, expressions, specs
+from tensorplug.plugin import dtypes as dt
+from tensorplug_loops.forms.loops import Loops
+from tensorplug_loops.forms.table import FormTable
+
+if TYPE_CHECKING:
+    from tensorplug_loops.forms.table import Form, Operand
+
+forms = FormTable()
+
+
+def _block(loops: Loops, key: Operand, number: Expression) -> list[Expression]:
+    """Return the four words of a block."""
+    first, second, third, fourth = (loops.read(key, at) for at in range(4))
+    number = expressions.cast(number, dt.uint64)
+    low, high = expressions.cast(number, dt.uint32), expressions.cast(number >> 32, dt.uint32)
+    words, keys = [low, high, third, fourth], [first, second]
+    for _ in range(philox.ROUNDS):
+        wide = [
+            expressions.cast(word, dt.uint64) * by
+            for word, by in zip(words[::2], philox.MULTIPLIERS, strict=True)
+        ]
+        upper = [expressions.cast(each >> 32, dt.uint32) for each in wide]
+        lower = [expressions.cast(each, dt.uint32) for each in wide]
+        words = [upper[1] ^ words[1] ^ keys[0], lower[1], upper[0] ^ words[3] ^ keys[1], lower[0]]
+        keys = [key + step for key, step in zip(keys, philox.STEPS, strict=True)]
+    return words
+
+
+def _draw(key: Operand, start: int, count: int, out: TensorType) -> tuple[Loops, list[Expression]]:
+    """Return loops over elements of ``count`` words each, and these words."""
+    per_block = 4 // count
+    split = out.size % per_block == 0  # then the words of a block belong to neighbours
+    loops = Loops((out.size // per_block, per_block) if split else (out.size,))
+    element = loops.axes[0]
+    block = element if split else expressions.apply("floor_divide", element, per_block)
+    words = _block(loops, key, expressions.cast(block, dt.uint64) + start)
+    place = loops.axes[1] if split else expressions.apply("remainder", element, per_block)
+    taken = words[-count:]
+    for at in reversed(range(per_block - 1)):
+        own = words[at * count : (at + 1) * count]
+        taken = [expressions.where(place <= at, a, b) for a, b in zip(own, taken, strict=True)]
+    return loops, taken
+
+
+def _joined(lower: Expression, upper: Expression) -> Expression:
+    return (expressions.cast(upper, dt.uint64) << 32) | expressions.cast(lower, dt.uint64)
+
+
+@forms.form(specs.RANDOM_BITS)
+def random_bits(key: Operand, *, start: int, out: TensorType) -> Form:
+    """Return the words themselves."""
+    loops, (word,) = _draw(key, start, 1, out)
+    return loops.write(out, word)
+
+
+@forms.form(specs.RANDOM_UNIFORM)
+def random_uniform(key: Operand, *, start: int, out: TensorType) -> Form:
+    """Return as many leading bits as the dtype has digits."""
+    if out.dtype is dt.float64:
+        loops, (lower, upper) = _draw(key, start, 2, out)
+        number, digits = _joined(lower, upper) >> 11, 53
+    else:
+        loops, (word,) = _draw(key, start, 1, out)
+        digits = out.dtype.significand
+        number = word >> (32 - digits)
+    return loops.write(out, expressions.cast(number, out.dtype) * 2.0**-digits)

@@ -1,0 +1,74 @@
+"""Tables of forms: which group a kernel is, given the types of its inputs and its attributes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from tensorplug.plugin import KernelTable, TensorType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from tensorplug.plugin import DType, Group, KernelSpec, Shape
+
+F = TypeVar("F", bound="Callable[..., Any]")
+
+
+class Form(NamedTuple):
+    """A group, and for each of its inputs the number of the kernel's buffer that it reads."""
+
+    group: Group
+    sources: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """An input of a kernel: the type of its buffer, and its number among the kernel's buffers."""
+
+    type: TensorType
+    number: int
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype of its elements."""
+        return self.type.dtype
+
+    @property
+    def shape(self) -> Shape:
+        """Its shape."""
+        return self.type.shape
+
+    @property
+    def rank(self) -> int:
+        """The number of its axes."""
+        return self.type.rank
+
+    def reshaped(self, shape: Shape) -> Operand:
+        """Return the same buffer, whose elements are counted in another shape."""
+        return Operand(TensorType(self.dtype, shape), self.number)
+
+    @property
+    def size(self) -> int:
+        """The number of its elements."""
+        return self.type.size
+
+
+class FormTable(KernelTable):
+    """Forms by kernel; parameters as in ``KernelTable.prepare``, with operands for types."""
+
+    def form(self, *specs: KernelSpec, dtypes: Iterable[DType] | None = None) -> Callable[[F], F]:
+        """Decorate a function that returns the form of each of these kernels.
+
+        It takes an ``Operand`` for each input (None for an absent one, a list for a variadic
+        one), then keyword-only ``out`` and attributes; there are elements to compute. It
+        returns a ``Form``, or a list of them whose outputs are the kernel's, one after another.
+        It raises ``KernelRefusedError`` where it has none.
+        """
+
+        def decorate(function: F) -> F:
+            for spec in specs:
+                self.prepare(spec, dtypes=dtypes)(function)
+            return function
+
+        return decorate

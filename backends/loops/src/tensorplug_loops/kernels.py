@@ -1,0 +1,146 @@
+"""Forms as the kernels of a backend that compiles groups."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from tensorplug.plugin import (
+    Group,
+    GroupOutput,
+    KernelRefusedError,
+    KernelTable,
+    TensorType,
+    expressions,
+    tables_of,
+)
+from tensorplug_loops import forms
+from tensorplug_loops.forms.table import Form, FormTable, Operand
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from tensorplug.plugin import DType, KernelEntry
+
+    Compile = Callable[[Group], Callable[..., Sequence[Any]] | None]
+
+
+def kernel_table(
+    compile_group: Compile,
+    *,
+    dtypes: Iterable[DType] | None = None,
+    own: Iterable[KernelTable] = (),
+) -> KernelTable:
+    """Return all kernels that have a form, compiled by a backend.
+
+    Args:
+        compile_group: takes the whole language of loops, or returns None to decline a group. Then
+            the core runs the kernel's decomposition.
+        dtypes: in which the kernels are native; None for all.
+        own: tables of the backend, whose kernels take the place of these.
+
+    Example:
+        The hook of a backend whose object has ``compile_group``::
+
+            @hookimpl
+            def tensorplug_kernels(backend):
+                if backend.name != "acme":
+                    return ()
+                return (kernel_table(backend.compile_group),)
+
+    """
+    kept = None if dtypes is None else frozenset(dtypes)
+    taken = {entry.spec.name for table in own for entry in table}
+    result = KernelTable()
+    for table in tables_of(forms, FormTable, "forms"):
+        for entry in table:
+            if entry.spec.name in taken:
+                continue
+            both = kept if entry.dtypes is None else entry.dtypes & (kept or entry.dtypes)
+            result.prepare(entry.spec, dtypes=both)(_prepared(entry, compile_group))
+    return result
+
+
+def _prepared(entry: KernelEntry, compile_group: Compile) -> Callable[..., Any]:
+    multiple = entry.spec.multiple_outputs
+
+    @functools.wraps(entry.function)  # so that the table sees the names of the parameters
+    def prepare(*types: Any, **asked: Any) -> Callable[..., Any]:
+        out = asked["out"]
+        outputs: tuple[TensorType, ...] = out if isinstance(out, tuple) else (out,)
+        if any(type_.size for type_ in outputs):
+            made = entry.function(*_operands(types), **asked)
+        else:
+            made = _empty(outputs)
+        compiled = []
+        for group, sources in made if isinstance(made, list) else [made]:
+            function = compile_group(replace(group, name=entry.spec.name))
+            if function is None:
+                raise KernelRefusedError("the compiler of groups declines it")
+            compiled.append((function, sources))
+        if multiple:
+            return _call(compiled)
+        if all(isinstance(each, TensorType) for each in types):
+            return _call_alone(*compiled[0])
+        call = _call(compiled)
+        return lambda *operands: call(*operands)[0]
+
+    return prepare
+
+
+def _operands(types: Sequence[Any]) -> list[Any]:
+    """Return operands for the types of a kernel's inputs, numbered by the buffers there are."""
+    count = 0
+
+    def number(type_: TensorType) -> Operand:
+        nonlocal count
+        count += 1
+        return Operand(type_, count - 1)
+
+    return [
+        None
+        if each is None
+        else number(each)
+        if isinstance(each, TensorType)
+        else [number(member) for member in each]
+        for each in types
+    ]
+
+
+def _empty(outputs: Sequence[TensorType]) -> list[Form]:
+    """Return the form of outputs without elements: it reads nothing."""
+    made = []
+    for type_ in outputs:
+        zero = expressions.constant(0, type_.dtype)
+        output = GroupOutput(zero, type_, (True,))
+        made.append(Form(Group("", (0,), (), (), (output,)), ()))
+    return made
+
+
+def _call_alone(
+    function: Callable[..., Sequence[Any]], sources: tuple[int, ...]
+) -> Callable[..., Any]:
+    """Return the kernel of one output and of inputs that are a buffer each."""
+    if sources == tuple(range(len(sources))):
+        return lambda *buffers: function(*buffers[: len(sources)])[0]
+    return lambda *buffers: function(*[buffers[at] for at in sources])[0]
+
+
+def _call(
+    compiled: Sequence[tuple[Callable[..., Sequence[Any]], tuple[int, ...]]],
+) -> Callable[..., list[Any]]:
+    """Return the kernel of lists of buffers, absent inputs, or several outputs."""
+
+    def run(*operands: Any) -> list[Any]:
+        buffers: list[Any] = []
+        for operand in operands:
+            if isinstance(operand, list | tuple):
+                buffers += operand
+            elif operand is not None:
+                buffers.append(operand)
+        return [
+            result for function, at in compiled for result in function(*[buffers[k] for k in at])
+        ]
+
+    return run
