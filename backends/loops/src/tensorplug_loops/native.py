@@ -114,6 +114,8 @@ class Run:
     def __init__(self, program: Program, threads: int) -> None:
         self._program, self._threads = program, threads
         texts = [c.write(launch.kernel) for launch in program.launches]
+        for text in texts:
+            _NOTICE.using(text)
         self.source = "\n".join(dict.fromkeys(texts))
         self._functions = [compile_text(text) for text in texts]
 
