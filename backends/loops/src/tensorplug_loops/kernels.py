@@ -80,10 +80,10 @@ def _prepared(entry: KernelEntry, compile_group: Compile) -> Callable[..., Any]:
                 raise KernelRefusedError("the compiler of groups declines it")
             compiled.append((function, sources))
         if multiple:
-            return _call(compiled)
-        if all(isinstance(each, TensorType) for each in types):
+            return _call(compiled, len(outputs))
+        if len(compiled) == 1 and all(isinstance(each, TensorType) for each in types):
             return _call_alone(*compiled[0])
-        call = _call(compiled)
+        call = _call(compiled, 1)
         return lambda *operands: call(*operands)[0]
 
     return prepare
@@ -128,9 +128,9 @@ def _call_alone(
 
 
 def _call(
-    compiled: Sequence[tuple[Callable[..., Sequence[Any]], tuple[int, ...]]],
+    compiled: Sequence[tuple[Callable[..., Sequence[Any]], tuple[int, ...]]], outputs: int
 ) -> Callable[..., list[Any]]:
-    """Return the kernel of lists of buffers, absent inputs, or several outputs."""
+    """Return the kernel of lists of buffers, absent inputs, several outputs or several groups."""
 
     def run(*operands: Any) -> list[Any]:
         buffers: list[Any] = []
@@ -139,8 +139,8 @@ def _call(
                 buffers += operand
             elif operand is not None:
                 buffers.append(operand)
-        return [
-            result for function, at in compiled for result in function(*[buffers[k] for k in at])
-        ]
+        for function, sources in compiled:
+            buffers += function(*[buffers[number] for number in sources])
+        return buffers[len(buffers) - outputs :]
 
     return run

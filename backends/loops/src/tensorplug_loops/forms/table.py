@@ -16,7 +16,10 @@ F = TypeVar("F", bound="Callable[..., Any]")
 
 
 class Form(NamedTuple):
-    """A group, and for each of its inputs the number of the kernel's buffer that it reads."""
+    """A group, and for each of its inputs the number of the buffer that it reads.
+
+    Buffers are numbered: the kernel's inputs, then the outputs of the groups before this one.
+    """
 
     group: Group
     sources: tuple[int, ...]
@@ -62,7 +65,7 @@ class FormTable(KernelTable):
 
         It takes an ``Operand`` for each input (None for an absent one, a list for a variadic
         one), then keyword-only ``out`` and attributes; there are elements to compute. It
-        returns a ``Form``, or a list of them whose outputs are the kernel's, one after another.
+        returns a ``Form``, or a list of them, whose last outputs are the kernel's.
         It raises ``KernelRefusedError`` where it has none.
         """
 
