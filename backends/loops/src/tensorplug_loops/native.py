@@ -26,7 +26,7 @@ from tensorplug_loops.dialects import c
 from tensorplug_loops.schedule import plan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from tensorplug.plugin import Group
     from tensorplug_loops.schedule import Launch, Program
@@ -126,34 +126,39 @@ class Run:
         buffers = [*map(np.ascontiguousarray, arrays), *outputs]
         buffers += [np.empty(size, dtype.numpy) for dtype, size in program.temporaries]
         for launch, function in zip(program.launches, self._functions, strict=True):
-            self._launch(launch, function, [buffers[number] for number in launch.arrays])
+            run_items(launch, function, [buffers[at] for at in launch.arrays], self._threads)
         return outputs
 
-    def _launch(
-        self, launch: Launch, function: Callable[..., None], buffers: list[NumPyArray]
-    ) -> None:
-        pointers = (ctypes.c_void_p * len(buffers))(*(each.ctypes.data for each in buffers))
-        numbers = (ctypes.c_int64 * len(launch.numbers))(*launch.numbers)
-        items = launch.items
-        threads = min(self._threads, items)
-        if threads == 1 or items * launch.cost < SHARED_WORK:
-            function(pointers, numbers, 0, items)
-            return
-        size = max(1, items // (threads * _CHUNKS))
-        chunks = count(0, size)
 
-        def work() -> None:
-            for first in chunks:
-                if first >= items:
-                    return
-                function(pointers, numbers, first, min(first + size, items))
+def run_items(
+    launch: Launch,
+    function: Callable[..., None],
+    buffers: Sequence[NumPyArray],
+    threads: int | None = None,
+) -> None:
+    """Let threads do the items of a launch by its compiled function; None for one per core."""
+    pointers = (ctypes.c_void_p * len(buffers))(*(each.ctypes.data for each in buffers))
+    numbers = (ctypes.c_int64 * len(launch.numbers))(*launch.numbers)
+    items = launch.items
+    threads = min(threads or os.cpu_count() or 1, items)
+    if threads == 1 or items * launch.cost < SHARED_WORK:
+        function(pointers, numbers, 0, items)
+        return
+    size = max(1, items // (threads * _CHUNKS))
+    chunks = count(0, size)
 
-        others = [threading.Thread(target=work) for _ in range(threads - 1)]
-        for thread in others:
-            thread.start()
-        work()
-        for thread in others:
-            thread.join()
+    def work() -> None:
+        for first in chunks:
+            if first >= items:
+                return
+            function(pointers, numbers, first, min(first + size, items))
+
+    others = [threading.Thread(target=work) for _ in range(threads - 1)]
+    for thread in others:
+        thread.start()
+    work()
+    for thread in others:
+        thread.join()
 
 
 def compile_group(group: Group, *, threads: int | None = None) -> Run | None:

@@ -7,7 +7,7 @@ must let integers wrap, and round each operation by itself (``FLAGS``).
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import expressions
@@ -15,15 +15,14 @@ from tensorplug_loops.machine import Machine
 from tensorplug_loops.statements import Assign, Declare, If, Let, Loop, Store, name_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from tensorplug.plugin import DType, Expression, Scalar
-    from tensorplug_loops.statements import Kernel, Statement
+    from tensorplug_loops.statements import Array, Kernel, Statement
 
 FLAGS: Final = ("-fwrapv", "-ffp-contract=off", "-fno-math-errno")
 MACHINE: Final = Machine(registers=32, functions=frozenset(expressions.FUNCTIONS))
 
-_HEADERS: Final = ("math", "stdbool", "stdint", "string")
 _BINARY: Final = {
     "add": "+",
     "subtract": "-",
@@ -78,30 +77,51 @@ def literal(value: Scalar, dtype: DType) -> str:
     return f"(({type_of(dtype)})UINT64_C({wrapped}))"
 
 
-class _Text:
+class Text:
+    """Writes the text of a kernel. A dialect that resembles C is a subclass.
+
+    ``headers``: of the libraries. ``calls``: built-ins by operation, whose names get an ``f`` for
+    float32. ``space``: the address space of arrays, with a blank behind it.
+    """
+
+    headers: ClassVar[Sequence[str]] = ("math", "stdbool", "stdint", "string")
+    calls: ClassVar[Mapping[str, str]] = _CALLS
+    space: ClassVar[str] = ""
+
     def __init__(self, kernel: Kernel) -> None:
-        self._kernel = kernel
+        self.kernel = kernel
         self._bools = {each.name for each in kernel.arrays if each.dtype is dt.bool_}
         self._helpers: dict[str, str] = {}
 
     def write(self) -> str:
-        kernel = self._kernel
+        """Return the whole text."""
+        body = list(self._block(self.kernel.body, "    "))
+        headers = [f"#include <{name}.h>" for name in self.headers]
+        first = [f"/* {self.kernel.name} */", *headers, *self._helpers.values()]
+        return "\n".join([*first, *self.begin(), *body, *self.end(), ""])
+
+    def begin(self) -> list[str]:
+        """Return the head of the function, up to where ``item`` is the number of an item."""
         lines = [
             "void run(void *const *arrays, const int64_t *numbers, int64_t first, int64_t last) {"
         ]
-        for at, array in enumerate(kernel.arrays):
-            element = "uint8_t" if array.dtype is dt.bool_ else type_of(array.dtype)
-            const = "" if array.written else "const "
-            lines.append(f"  {const}{element} *{array.name} = arrays[{at}]; (void){array.name};")
+        for at, array in enumerate(self.kernel.arrays):
+            pointer = self.pointer_to(array)
+            lines.append(f"  {pointer}{array.name} = arrays[{at}]; (void){array.name};")
         lines += [
             f"  const int64_t {number.name} = numbers[{at}];"
-            for at, number in enumerate(kernel.numbers)
+            for at, number in enumerate(self.kernel.numbers)
         ]
-        lines.append("  for (int64_t item = first; item < last; item++) {")
-        lines += self._block(kernel.body, "    ")
-        lines += ["  }", "}", ""]
-        headers = [f"#include <{name}.h>" for name in _HEADERS]
-        return "\n".join([f"/* {kernel.name} */", *headers, *self._helpers.values(), *lines])
+        return [*lines, "  for (int64_t item = first; item < last; item++) {"]
+
+    def end(self) -> list[str]:
+        """Return what closes the function."""
+        return ["  }", "}"]
+
+    def pointer_to(self, array: Array) -> str:
+        """Return the type of an array's address."""
+        element = "uint8_t" if array.dtype is dt.bool_ else type_of(array.dtype)
+        return f"{self.space}{'' if array.written else 'const '}{element} *"
 
     def _block(self, body: Sequence[Statement], indent: str) -> Iterator[str]:
         for statement in body:
@@ -156,9 +176,9 @@ class _Text:
             return "{} * {} + {}".format(*operands)
         if x.op == "rest" and x.dtype in dt.INTEGER:
             return f"({type_})({' % '.join(operands)})"
-        if x.op in _CALLS:
+        if x.op in self.calls:
             end = "f" if source is dt.float32 else ""
-            return f"{_CALLS[x.op]}{end}({', '.join(operands)})"
+            return f"{self.calls[x.op]}{end}({', '.join(operands)})"
         if x.op == "bitwise_left_shift":
             operands = [f"(u{type_.lstrip('u')}){operands[0]}", operands[1]]
         text = (
@@ -184,4 +204,4 @@ def write(kernel: Kernel) -> str:
     It takes the addresses of the arrays, the numbers, and the first item and the one behind the
     last: ``void run(void *const *arrays, const int64_t *numbers, int64_t first, int64_t last)``.
     """
-    return _Text(kernel).write()
+    return Text(kernel).write()
