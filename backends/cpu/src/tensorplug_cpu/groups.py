@@ -5,21 +5,24 @@ Which of them computes a group depends on its types and sizes, so equal programs
 
 from __future__ import annotations
 
-from math import prod
-from typing import TYPE_CHECKING, Final
+import math
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
+from tensorplug.plugin import Group, GroupInput, GroupOutput, TensorType, lift_constants
 from tensorplug.plugin import dtypes as dt
-from tensorplug.plugin import lift_constants
 from tensorplug_cpu import blocks
 from tensorplug_cpu.jit.codegen import settings
 from tensorplug_cpu.jit.groups import kernels as compiled
+from tensorplug_cpu.jit.groups.threads import MOST_MODULES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tensorplug.plugin import Expression, Group
+    from tensorplug.plugin import Expression
     from tensorplug_cpu.arrays import Array
 
 
@@ -37,26 +40,69 @@ def least_elements() -> int:
 def compile_group(group: Group) -> Callable[..., list[Array]] | None:
     """Return a function that computes a group; None to decline it."""
     run = _compile(group)
-    if run is None and prod(group.shape) >= _LEAST:
+    if run is None and math.prod(group.shape) >= _LEAST:
         run = blocks.compile_group(group)
     return run
 
 
 def _compile(group: Group) -> Callable[..., list[Array]] | None:
     """Return a function that LLVM has compiled, if it can; the same one for all constants."""
+    lifted = _lift(len(group.shape), len(group.inputs), group.reductions, _roots(group.outputs))
+    if not lifted.numbers:
+        return compiled.compile_group(group)
+    pairs = zip(group.outputs, lifted.outputs, strict=True)
+    run = compiled.compile_group(
+        replace(
+            group,
+            inputs=group.inputs + lifted.inputs,
+            reductions=lifted.reductions,
+            outputs=tuple([replace(output, expression=root) for output, root in pairs]),
+        )
+    )
+    numbers = lifted.numbers
+    return None if run is None else lambda *buffers: run(*buffers, *numbers)
+
+
+class _Lifted(NamedTuple):
+    """A group's further inputs, their data, and what it computes with them."""
+
+    inputs: tuple[GroupInput, ...]
+    numbers: list[Array]
+    reductions: tuple[Any, ...]
+    outputs: tuple[Expression, ...]
+
+
+def _roots(outputs: Sequence[GroupOutput]) -> tuple[Expression, ...]:
+    return tuple([output.expression for output in outputs])
+
+
+@lru_cache(MOST_MODULES)
+def _lift(
+    rank: int, inputs: int, reductions: tuple[Any, ...], outputs: tuple[Expression, ...]
+) -> _Lifted:
+    """Return a group with constants as inputs: the same objects for groups of all sizes."""
+    number, nowhere = TensorType(dt.float32, ()), (False,) * rank  # neither matters here
+    group = Group(
+        "",
+        (1,) * rank,
+        (GroupInput(number, nowhere),) * inputs,
+        reductions,
+        tuple([GroupOutput(root, TensorType(root.dtype, ()), nowhere) for root in outputs]),
+    )
     lifted, constants = lift_constants(group, _choose)
-    run = compiled.compile_group(lifted)
-    if run is None or not constants:
-        return run
     with np.errstate(over="ignore"):
         numbers = [np.array(node.value).astype(node.dtype.numpy) for node in constants]
-    return lambda *buffers: run(*buffers, *numbers)
+    return _Lifted(lifted.inputs[inputs:], numbers, lifted.reductions, _roots(lifted.outputs))
+
+
+def _is_power_of_two(value: Any) -> bool:
+    return math.frexp(value)[0] in (0.5, -0.5)
 
 
 def _choose(nodes: Sequence[Expression]) -> list[Expression]:
     """Return the constants that LLVM's code reads from memory: a few that say little to LLVM.
 
-    It turns divisions by a constant into products where that is exact.
+    It turns divisions by a power of two into products, which are exact.
     """
     divisors = {id(node.operands[-1]) for node in nodes if node.op in ("divide", "remainder")}
     chosen = [
@@ -65,6 +111,6 @@ def _choose(nodes: Sequence[Expression]) -> list[Expression]:
         if node.op == "constant"
         and node.dtype in _WIDE
         and node.value not in _COMMON
-        and id(node) not in divisors
+        and not (id(node) in divisors and _is_power_of_two(node.value))
     ]
     return chosen if len(chosen) <= _LIFTED else []

@@ -50,8 +50,8 @@ if TYPE_CHECKING:
     from tensorplug.engine.engine import Engine
 
 
-LIMIT: Final = 64
-"""The number of programs that one function keeps; the oldest is dropped first."""
+LIMIT: Final = 256
+"""The number of programs that one function keeps, of 50 to 100 kilobytes each."""
 
 
 Donated: TypeAlias = "int | str | Sequence[int | str]"
@@ -106,7 +106,9 @@ def compile(
     belong to the signature, like the dtypes, shapes and devices of the tensors, the structure of
     the arguments and the active device. So does the value of a float that ``f`` uses as a Python
     number: in a condition, in ``math.exp``, as an attribute of an op.
-    A function keeps 64 programs; the ninth signature causes a ``RecompileWarning``.
+    A function keeps 256 programs. The ninth signature that differs from the others in more than
+    the sizes of tensors causes a ``RecompileWarning``, or the ninth size, if the backend compiles
+    code for each.
 
     Side effects of ``f`` (printing, appending to a list, changing objects) happen only in
     tracing. Captured tensors become constants. Every call reads and assigns variables, and draws
@@ -284,6 +286,7 @@ class Compiled(Generic[P, R]):
         signature = tuple(key)
         known = find(self._known, signature, floats) if floats else self._known.get(signature)
         if known is not None and known.state is engine.registry.state:
+            known.used = True
             return known
         with self._lock:
             known = find(self._known, signature, floats)

@@ -35,15 +35,18 @@ _NO_NODES: Final = repeat(None)
 class Specialized:
     """A compiled function for one signature.
 
-    Its fields are those of the request and of the trace. ``shared``: whether its program is also
-    that of other signatures; ``derivatives``: by the inputs that need gradients.
+    Its fields are those of the request and of the trace. ``shared``: whether its groups are those
+    of another signature, which differs in sizes alone; ``used``: whether a call has found it since
+    it was kept, or last asked; ``derivatives``: by the inputs that need gradients.
     """
 
-    shared = False
+    used = False
 
     def __init__(self, request: Request, traced: Traced, executable: Executable) -> None:
         self.engine, self.device, self.body, arguments, self.floats, _, _ = request
         self.executable = executable
+        fusion = executable.program.fusion
+        self.shared: bool = fusion is not None and fusion.known
         self.state = traced.state
         self.autocast = traced.autocast
         self.derivatives: dict[Hashable, Any] = {}

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import signatures
+from tensorplug.errors import RegistrationError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from tensorplug.contract.backend import Backend
     from tensorplug.contract.dtypes import DType
@@ -81,6 +82,7 @@ class DecompositionEntry(Entry):
 
     ``dtypes``: it serves only where the dtype of the call is among them, as for a kernel.
     ``on_host``: the function takes and returns NumPy arrays instead, in the host's memory.
+    ``reads``, ``alone``: see ``DecompositionTable``.
     """
 
     spec: KernelSpec
@@ -89,6 +91,8 @@ class DecompositionEntry(Entry):
     dtypes: frozenset[DType] | None = None
     override: bool = False
     on_host: bool = False
+    reads: tuple[str, ...] | None = None
+    alone: bool = False
     kept_in: ClassVar[str] = "decompositions"
     _titled: ClassVar[str] = "decomposition of {0.spec.name!r}"
 
@@ -129,18 +133,25 @@ def decomposition_entry(
     dtypes: Iterable[DType] | None = None,
     override: bool = False,
     on_host: bool = False,
+    reads: Sequence[str] | None = None,
+    alone: bool = False,
 ) -> DecompositionEntry:
     """Check a decomposition against ``spec`` and return its entry.
 
     Raises:
-        RegistrationError: when its parameters are not the inputs, then attributes or ``out``.
+        RegistrationError: when its parameters are not the inputs, then attributes or ``out``; or
+            the spec has no attribute that ``reads`` names.
 
     """
     role = f"decomposition of {spec.name!r}"
     allowed = (*spec.attributes, "attributes", "out")
     asks = signatures.check_split(function, role, spec.input_names, allowed)
     served = read_dtypes(dtypes, role)
-    return DecompositionEntry(spec, function, asks, served, override, on_host)
+    known = None if reads is None else tuple(reads)
+    unknown = {*(known or ())} - spec.attributes.keys()
+    if unknown:
+        raise RegistrationError(f"{role}: reads names {sorted(unknown)}, which are no attributes")
+    return DecompositionEntry(spec, function, asks, served, override, on_host, known, alone)
 
 
 def read_dtypes(dtypes: Iterable[Any] | None, role: str) -> frozenset[DType] | None:

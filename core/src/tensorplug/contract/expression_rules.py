@@ -62,6 +62,11 @@ class ExpressionRule:
                 f"operands, then any of {[*attributes, 'out']} keyword-only"
             )
 
+    @property
+    def reads_output(self) -> bool:
+        """Whether the expression may depend on the output's type, and so on its shape."""
+        return "out" in self._asks
+
     def __call__(
         self, operands: Sequence[Any], attributes: Mapping[str, Any], out: Any
     ) -> Expression | None:

@@ -19,7 +19,7 @@ from tensorplug.contract.entries import (
 from tensorplug.errors import RegistrationError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
     from tensorplug.contract.dtypes import DType
     from tensorplug.contract.entries import OnDevice
@@ -134,7 +134,24 @@ class KernelTable(Table[KernelEntry]):
 
 
 class DecompositionTable(Table[DecompositionEntry]):
-    """Kernel specs written with other ops, by kernel name."""
+    """Kernel specs written with other ops, by kernel name.
+
+    The core traces a function to find out whether its calls run as one group (softmax does). It
+    does so again for each size, unless the table says what holds for all sizes.
+
+    Args:
+        reads: the functions make the same calls, with equal numbers in them, at all sizes above 1,
+            as long as equal sizes remain equal. Sizes along the axes in the attributes of these
+            names are an exception, such as ``"axis"`` of a mean. ``()``: there is none.
+        alone: the functions are never one group: they make other calls than elementwise ones and
+            reductions.
+
+    """
+
+    def __init__(self, *, reads: Sequence[str] | None = None, alone: bool = False) -> None:
+        super().__init__()
+        self._reads = reads
+        self._alone = alone
 
     def of(
         self,
@@ -142,16 +159,26 @@ class DecompositionTable(Table[DecompositionEntry]):
         *,
         dtypes: Iterable[DType] | None = None,
         override: bool = False,
+        reads: Sequence[str] | None = None,
+        alone: bool | None = None,
     ) -> Callable[[F], F]:
         """Decorate a function of tensors: inputs by name, then what it asks keyword-only.
 
         It may ask for any attribute (``attributes``: a dict of all of them) and for ``out``,
         the inferred output type. It calls ops,
         which run on the active backend, and reads no tensor's data. One that is an expression
-        may be a lambda: ``decompositions.of(SQUARE)(lambda x: x * x)``.
+        may be a lambda: ``decompositions.of(SQUARE)(lambda x: x * x)``. ``reads``, ``alone``: as
+        those of the table, for this function.
         """
         return self._entering(
-            lambda function: decomposition_entry(spec, function, dtypes=dtypes, override=override)
+            lambda function: decomposition_entry(
+                spec,
+                function,
+                dtypes=dtypes,
+                override=override,
+                reads=self._reads if reads is None else reads,
+                alone=self._alone if alone is None else alone,
+            )
         )
 
     def on_host(

@@ -6,8 +6,8 @@ from tensorplug.contract.tables import DecompositionTable
 from tensorplug.ops import joining
 from tensorplug.ops import movement as ops
 
-decompositions: DecompositionTable = DecompositionTable()
+decompositions: DecompositionTable = DecompositionTable(reads=())
 decompositions.of(ops.EXPAND_DIMS)(lambda input, *, out: ops.reshape(input, out.shape))
-decompositions.of(joining.PACK)(
+decompositions.of(joining.PACK, alone=True)(
     lambda xs, *, axis: joining.concat([ops.expand_dims(x, axis=axis) for x in xs], axis=axis)
 )

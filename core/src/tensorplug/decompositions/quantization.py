@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.dtypes import DType
     from tensorplug.dispatch.tensor import Tensor
 
-decompositions: DecompositionTable = DecompositionTable()
+decompositions: DecompositionTable = DecompositionTable(reads=())
 decompositions.of(ops.QUANTIZE)(
     lambda x, scale, zero_point, *, dtype: astype(_limited(x, scale, zero_point, dtype), dtype)
 )
@@ -57,7 +57,7 @@ def fake_quantize(x: Tensor, scale: Tensor, zero_point: Tensor | None, *, dtype:
     return ops.dequantize(numbers, scale, zero_point)
 
 
-@decompositions.of(quantized_products.QUANTIZED_MAT_MUL)
+@decompositions.of(quantized_products.QUANTIZED_MAT_MUL, alone=True)
 def quantized_mat_mul(
     a: Tensor,
     b: Tensor,

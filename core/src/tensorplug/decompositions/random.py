@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     Pair = tuple[Tensor, Tensor]  # two halves of a product, or a number as a sum of two floats
 
-decompositions: DecompositionTable = DecompositionTable()
+decompositions: DecompositionTable = DecompositionTable(alone=True)
 
 _SEGMENT: Final = 1 << 14  # blocks at a time; their single bits take 32 times the memory
 

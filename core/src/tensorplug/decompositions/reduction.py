@@ -16,12 +16,12 @@ from tensorplug.ops.order import reverse_order
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
-decompositions: DecompositionTable = DecompositionTable()
+decompositions: DecompositionTable = DecompositionTable(reads=())
 
 Axes = tuple[int, ...]
 
 
-@decompositions.of(ops.MEAN)
+@decompositions.of(ops.MEAN, reads=("axis",))
 def mean(x: Tensor, *, axis: Axes, keep_dims: bool) -> Tensor:
     count = float(prod(x.shape[reduced_axis] for reduced_axis in axis))
     return astype(ops.sum(x, axis=axis, keepdims=keep_dims) / count, x.dtype)
@@ -32,7 +32,7 @@ def min_(x: Tensor, *, axis: Axes, keep_dims: bool) -> Tensor:
     return reverse_order(ops.max(reverse_order(x), axis=axis, keepdims=keep_dims))
 
 
-decompositions.of(extremes.ARG_MIN)(
+decompositions.of(extremes.ARG_MIN, alone=True)(
     lambda x, *, axis: extremes.argmax(reverse_order(x), axis=axis)
 )
 

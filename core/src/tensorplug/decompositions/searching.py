@@ -18,7 +18,7 @@ from tensorplug.ops.ranges import arange
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
-decompositions: DecompositionTable = DecompositionTable()
+decompositions: DecompositionTable = DecompositionTable(alone=True)
 
 
 @decompositions.of(ops.SEARCH_SORTED)

@@ -14,7 +14,7 @@ from tensorplug.ops.ranges import arange
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
-decompositions: DecompositionTable = DecompositionTable()
+decompositions: DecompositionTable = DecompositionTable(alone=True)
 decompositions.of(ops.SORT)(
     lambda x, *, axis, descending: _sort(x, axis, descending=descending)[0]
 )

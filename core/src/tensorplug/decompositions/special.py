@@ -14,7 +14,7 @@ from tensorplug.ops.special import complement_formulas, error_functions
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
-decompositions: DecompositionTable = DecompositionTable()
+decompositions: DecompositionTable = DecompositionTable(reads=())
 
 _FUNCTIONS: Final = SimpleNamespace(abs=abs_, exp=exp, where=where)
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.spec import TensorType
     from tensorplug.dispatch.tensor import Tensor
 
-decompositions: DecompositionTable = DecompositionTable()
+decompositions: DecompositionTable = DecompositionTable(alone=True)
 
 Array = np.ndarray[Any, Any]
 

@@ -84,6 +84,7 @@ class Device:
     holds promotions, decompositions and fallbacks; ``programs`` those of backward passes, by what
     their tapes look like, and ``recent`` the last one of all that look alike at a glance;
     ``compiled`` those of the plans that run programs or groups, of which fewer are kept;
+    ``structures`` the groups of programs that differ in sizes alone;
     ``autocast`` those of calls inside ``engine.autocast``, by its dtype.
     ``installed``: the kernels whose set-up has run on this device. ``fate``: why the device is
     ``closed``. ``host`` holds the strings of a device that does not support them.
@@ -120,6 +121,7 @@ class Device:
         "recent",
         "root",
         "slow_plans",
+        "structures",
     )
 
     def __init__(
@@ -145,6 +147,7 @@ class Device:
         self.programs: dict[Hashable, Any] = {}
         self.recent: dict[Hashable, Any] = {}
         self.compiled: dict[Hashable, Any] = {}
+        self.structures: dict[Hashable, Any] = {}
         self.autocast: dict[DType, tuple[dict[Hashable, Any], dict[Hashable, Any]]] = {}
         self.constants: dict[Hashable, Any] = {}
         self.counters: Counters = Counters()
@@ -289,6 +292,7 @@ class Device:
             self.programs.clear()
             self.recent.clear()
             self.compiled.clear()
+            self.structures.clear()
             for caches in self.autocast.values():  # contexts refer to them
                 for cache in caches:
                     cache.clear()

@@ -172,15 +172,9 @@ class Plan:
             raise
         if not self.spec.multiple_outputs:
             return [self._adopt(result, self.output)]
-        if not isinstance(result, list | tuple) or len(result) != len(self.outputs):
-            got = f"{len(result)} outputs" if isinstance(result, list | tuple) else type(result)
-            raise KernelOutputError(
-                f"{self.describe()} of {self.owner} on backend {self.device.name!r} returned "
-                f"{got} instead of a list of {len(self.outputs)} outputs"
-            )
         return [
             self._adopt(output, placement)
-            for output, placement in zip(result, self.outputs, strict=True)
+            for output, placement in zip(self._listed(result), self.outputs, strict=True)
         ]
 
     def execute_verified(self, tensors: Sequence[Any]) -> list[Tensor]:
@@ -273,6 +267,23 @@ class Plan:
         """
         for at, (output, placement) in enumerate(zip(outputs, self.outputs, strict=True)):
             self._check_output(output._buffer, placement, at)
+
+    def check(self, result: Any) -> None:
+        """Do the same for what a kernel has returned: a buffer, or several in a list."""
+        buffers = self._listed(result) if self.spec.multiple_outputs else [result]
+        for at, (buffer, placement) in enumerate(zip(buffers, self.outputs, strict=True)):
+            self._check_output(buffer, placement, at)
+        self.published = True
+
+    def _listed(self, result: Any) -> Sequence[Any]:
+        """Return the results of a kernel with multiple outputs, which must be as many."""
+        if not isinstance(result, list | tuple) or len(result) != len(self.outputs):
+            got = f"{len(result)} outputs" if isinstance(result, list | tuple) else type(result)
+            raise KernelOutputError(
+                f"{self.describe()} of {self.owner} on backend {self.device.name!r} returned "
+                f"{got} instead of a list of {len(self.outputs)} outputs"
+            )
+        return result
 
     def _check_output(self, buffer: Any, placement: Placement, at: int) -> TensorType:
         """Return the type of output ``at``, which must match the inferred one."""

@@ -47,7 +47,7 @@ class Call(Protocol):
 def find_decomposition(plan: Call) -> Owned[DecompositionEntry] | None:
     """Return how a call runs without a kernel of its own: in a wider dtype, or decomposed."""
     if wide_dtypes(plan):
-        return Owned(DecompositionEntry(plan.spec, _widen(plan), ()), _OWNER)
+        return Owned(DecompositionEntry(plan.spec, _widen(plan), (), reads=()), _OWNER)
     return plan.state.decomposition(plan.spec.name)
 
 

@@ -10,17 +10,18 @@ from __future__ import annotations
 import linecache
 import sys
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.dispatch.context import current_context
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from types import FrameType
 
 
 _CORE: Final = __name__.partition(".")[0]
+_ALONE: Final = (_CORE,)
 _ENGINE: Final = f"{_CORE}.engine.path"
 
 
@@ -61,12 +62,13 @@ def find() -> CallSite | None:
     package, as when a plugin runs its own example, it is their innermost line. None if a thread
     runs only code of this package.
     """
-    plugins = _plugins()
+    plugins: tuple[str, ...] | None = None  # asked only where a line outside this package stands
     of_plugin: FrameType | None = None
     frame = _start_frame()
     while frame is not None:
-        module = frame.f_globals.get("__name__")
-        if not _within(module, (_CORE,)):
+        module = str(frame.f_globals.get("__name__"))
+        if not _within(module, _ALONE):
+            plugins = _plugins() if plugins is None else plugins
             if not _within(module, plugins):
                 return _site(frame)
             of_plugin = of_plugin or frame
@@ -82,19 +84,18 @@ def _start_frame() -> FrameType | None:
     return frame or sys._getframe(2)
 
 
-def _within(module: object, packages: Sequence[str]) -> bool:
+@lru_cache(1024)
+def _within(module: str, packages: tuple[str, ...]) -> bool:
     """Return whether a module is in one of ``packages``; False if it has no name."""
-    return isinstance(module, str) and any(
-        module == package or module.startswith(f"{package}.") for package in packages
-    )
+    return any(module == package or module.startswith(f"{package}.") for package in packages)
 
 
-def _plugins() -> Sequence[str]:
+def _plugins() -> tuple[str, ...]:
     """Return the packages of the plugins that the current engine uses."""
     engine: Any = current_context().engine
     source = None if engine is None else engine.devices.source
     packages = getattr(source, "packages", None)  # absent in sources of tests
-    return () if packages is None else packages()
+    return () if packages is None else tuple(packages())
 
 
 def _site(frame: FrameType) -> CallSite:

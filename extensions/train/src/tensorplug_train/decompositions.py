@@ -11,7 +11,7 @@ from tensorplug_train import specs
 if TYPE_CHECKING:
     from tensorplug import Tensor
 
-decompositions = DecompositionTable()
+decompositions = DecompositionTable(reads=())
 
 
 def _decayed(gradient: Tensor, parameter: Tensor, weight_decay: float) -> Tensor:

@@ -156,7 +156,12 @@ class Floats:
 
 
 class HasFloats(Protocol):
-    """A result of tracing, valid for other calls in which the floats that were read are equal."""
+    """A result of tracing, valid for other calls in which the floats that were read are equal.
+
+    ``used``: whether it was found since it was stored, or last spared.
+    """
+
+    used: bool
 
     @property
     def floats(self) -> Floats:
@@ -180,7 +185,8 @@ def remember(
     """Store ``new`` for this key and the values of those ``floats`` that were read.
 
     The entry under the key alone is the latest result. It says which floats to compare: all that
-    any of the results read, since each condition may lead to others. The oldest are dropped first.
+    any of the results read, since each condition may lead to others. The oldest are dropped first,
+    but those that were used since are asked once more.
     """
     latest = known.pop(key, None)
     if latest is not None:
@@ -191,8 +197,19 @@ def remember(
     for slot, value in entries:
         known.pop(slot, None)
         while len(known) >= limit:
-            del known[next(iter(known))]
+            _drop_one(known)
         known[slot] = value
+
+
+def _drop_one(known: dict[Hashable, T]) -> None:
+    """Drop the oldest entry that has not been used since it was stored, or last spared."""
+    for key in list(known):
+        value = known.pop(key)
+        if not value.used:
+            return
+        value.used = False
+        known[key] = value  # behind the others
+    del known[next(iter(known))]
 
 
 def _with_values(key: Hashable, floats: Floats, values: Sequence[float]) -> Hashable:

@@ -6,6 +6,7 @@ once for each, and at the padded ones; ``compile.dynamic.alignment`` makes one p
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -220,7 +221,8 @@ def _with_shapes(body: Body, shapes: Sequence[Shape]) -> Body:
     return body._replace(leaves=leaves)
 
 
-class _Template(NamedTuple):
+@dataclass(eq=False, slots=True)
+class _Template:
     """A trace at padded sizes, without a program.
 
     ``programs``: by the log of an alignment. ``decompositions``: at padded sizes.
@@ -230,6 +232,7 @@ class _Template(NamedTuple):
     floats: Floats
     programs: dict[Hashable, Executable]
     decompositions: dict[Plan, TracedDecomposition | None]
+    used: bool = False
 
 
 class _Aligned(NamedTuple):

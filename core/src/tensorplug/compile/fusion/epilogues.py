@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from tensorplug.compile.fusion.arrangements import Arrangements, shape_of
 from tensorplug.compile.fusion.reshapes import broadcast_before
 from tensorplug.compile.fusion.steps import Steps
+from tensorplug.compile.fusion.structures import has_step
 from tensorplug.compile.tracing.trace import Call
 from tensorplug.compile.tracing.values import Constant, Value
 from tensorplug.contract import dtypes as dt
@@ -140,7 +141,7 @@ class _Finder:
     def _joins_a_group(self, x: Operand) -> bool:
         """Return whether calls that use ``x`` may be in a group, which then adds a bias too."""
         using = [call for call in self._calls if x in call.operands()]
-        return any(self._steps.find(call.plan) is not None for call in using)
+        return any(has_step(self._steps, call) for call in using)
 
     def _is_ended(self, x: Operand) -> bool:
         """Return whether an activation is all that uses ``x``; then the match is found there."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
 from tensorplug.contract.expressions import linearize, parameter, substitute
@@ -14,13 +15,18 @@ if TYPE_CHECKING:
     from tensorplug.compile.tracing.values import Value
     from tensorplug.contract.dtypes import DType
     from tensorplug.contract.expressions import Expression
+    from tensorplug.contract.shapes import Shape
 
 
 class Formed(NamedTuple):
-    """A group, and where its inputs come from."""
+    """A group, and where its inputs come from.
+
+    ``axes``: for each axis of the group, those of the loops that it consists of.
+    """
 
     group: Group
     sources: list[Source]
+    axes: list[list[int]]
 
 
 def form_group(loops: Loops, outputs: Sequence[Value], name: str) -> Formed:
@@ -46,10 +52,7 @@ def form_group(loops: Loops, outputs: Sequence[Value], name: str) -> Formed:
     spanned += [reduction.axes for reduction in reduced]
     spanned += [element.axes for element in elements]
     runs = _collapse(loops, spanned)
-    sizes = [loops.shape[first] for first, _ in runs]
-    for at, (_, rest) in enumerate(runs):
-        for axis in rest:
-            sizes[at] *= loops.shape[axis]
+    axes = [[first, *rest] for first, rest in runs]
 
     def spans(axes: Collection[int]) -> tuple[bool, ...]:
         return tuple(first in axes for first, _ in runs)
@@ -57,7 +60,7 @@ def form_group(loops: Loops, outputs: Sequence[Value], name: str) -> Formed:
     return Formed(
         Group(
             name,
-            tuple(sizes),
+            joined(loops.shape, axes),
             tuple(GroupInput(source.placement.type, spans(axes)) for source, axes in sources),
             tuple(
                 Reduction(reduction.op, root, spans(reduction.axes))
@@ -69,7 +72,13 @@ def form_group(loops: Loops, outputs: Sequence[Value], name: str) -> Formed:
             ),
         ),
         [source for source, _ in sources],
+        axes,
     )
+
+
+def joined(shape: Shape, axes: Sequence[Sequence[int]]) -> Shape:
+    """Return a shape with the product of several sizes for each of the axes."""
+    return tuple(prod([shape[axis] for axis in run]) for run in axes)
 
 
 def _dtype(loops: Loops, number: int) -> DType:

@@ -20,20 +20,21 @@ from tensorplug.compile.fusion.steps import (
     Reshape,
     Steps,
     count_calls,
+    is_general,
     is_plain_reduction,
     reduces,
 )
+from tensorplug.compile.fusion.structures import KEPT, FusedCall, Structure, find_key
 from tensorplug.contract.dtypes import STORAGE, string
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from tensorplug.compile.fusion.loops import Source
     from tensorplug.compile.fusion.steps import Step
     from tensorplug.compile.tracing.trace import Call
     from tensorplug.compile.tracing.values import Constant, Value
     from tensorplug.contract.backend import CompilesGroups
-    from tensorplug.contract.groups import Group
     from tensorplug.contract.shapes import Shape
     from tensorplug.engine.engine import Engine
     from tensorplug.engine.plans import Plan
@@ -44,25 +45,15 @@ _NAMED: Final = 8  # members in the name of a group
 _MANY: Final = 4  # kernel calls that cost more than one call of a compiled group of few elements
 
 
-@dataclass(eq=False, slots=True)
-class FusedCall:
-    """Calls that run as one, at the place of the last of them.
-
-    ``run`` takes the buffers of ``inputs`` and returns those of ``outputs``.
-    """
-
-    group: Group
-    members: list[int]
-    inputs: list[Source]
-    outputs: list[Value]
-    run: Callable[..., Any]
-
-
 class Fusion(NamedTuple):
-    """The groups of a program; ``alone``: the other calls by position, each with the reason."""
+    """The groups of a program; ``alone``: the other calls by position, each with the reason.
+
+    ``known``: whether they are those of another program, which differs in sizes alone.
+    """
 
     groups: Sequence[FusedCall]
     alone: Mapping[int, str]
+    known: bool = False
 
 
 @dataclass(eq=False)
@@ -94,15 +85,30 @@ def fuse(
     call that computes is in a group, alone if need be. ``owned``: values whose memory a group may
     overwrite after their last use.
     """
+    returned, ours = frozenset(wanted), frozenset(owned)
+    device, state = calls[0].plan.device if calls else None, engine.registry.state
+    # Not with ``single``, where what asks is no compiler, but remembers the groups.
+    keyed = (
+        None if single else find_key(calls, returned, ours, least=groups.least_group, small=small)
+    )
+    if keyed is not None and device is not None:
+        known: Structure | None = device.structures.get(keyed.key)
+        bound = None if known is None else known.bind(groups, keyed.operands)
+        if known is not None and bound is not None:
+            return Fusion(bound, known.alone, known=bool(bound))
     steps = Steps(engine)
     steps_of_calls = [_find_step(steps, call) for call in calls]
-    program = _Program(
-        groups, calls, steps_of_calls, frozenset(wanted), small, single, frozenset(owned)
-    )
+    program = _Program(groups, calls, steps_of_calls, returned, small, single, ours)
     fused = program.fuse(range(len(calls)))
     inside = {at for each in fused for at in each.members}
     alone = [at for at in range(len(calls)) if at not in inside]
-    return Fusion(fused, {at: program.why_alone(at) for at in alone})
+    fusion = Fusion(fused, {at: program.why_alone(at) for at in alone})
+    if keyed is not None and device is not None and program.is_general():
+        with device.lock:
+            if engine.registry.state is state and not device.closed:
+                made = keyed.structure(fused, fusion.alone)
+                device.remember(device.structures, keyed.key, made, KEPT)
+    return fusion
 
 
 def _find_step(steps: Steps, call: Call) -> Step | None:
@@ -169,12 +175,13 @@ class _Program:
         ]
         names = [self.calls[at].plan.spec.name for at in places]
         more = ["..."] if len(names) > _NAMED else []
-        group, inputs = form_group(members.loops, outputs, "+".join(names[:_NAMED] + more))
+        name = "+".join(names[:_NAMED] + more)
+        group, inputs, axes = form_group(members.loops, outputs, name)
         dying = [n for n, source in enumerate(inputs) if self._dies(source, places)]
         group = choose_overwritten(group, dying)
         run = self.backend.compile_group(group)
         if run is not None:
-            yield FusedCall(group, places, inputs, outputs, run)
+            yield FusedCall(group, places, inputs, outputs, run, members.loops.shape, axes)
             return
         self.declined |= inside
         if len(places) > 1:
@@ -182,6 +189,11 @@ class _Program:
             cut = self._cut(places)
             yield from self.fuse(places[:cut])
             yield from self.fuse(places[cut:])
+
+    def is_general(self) -> bool:
+        """Return whether the groups are the same at all sizes, as far as the key tells."""
+        pairs = zip(self.calls, self.steps, strict=True)
+        return not self.declined and all(is_general(call.plan, step) for call, step in pairs)
 
     def why_alone(self, at: int) -> str:
         """Return why a call is in no group."""

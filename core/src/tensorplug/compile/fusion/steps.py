@@ -13,6 +13,7 @@ from tensorplug.compile.tracing.passes import eliminate_dead_calls
 from tensorplug.compile.tracing.values import Constant
 from tensorplug.contract.expressions import parameter
 from tensorplug.contract.spec import TensorType
+from tensorplug.dispatch.keys import freeze_attributes
 from tensorplug.engine.widening import find_decomposition, is_asked
 from tensorplug.ops import movement, reduction
 
@@ -60,11 +61,15 @@ class Reshape(NamedTuple):
 
 
 class Composite(NamedTuple):
-    """Calls in the place of one, with the step of each; none of these is a composite."""
+    """Calls in the place of one, with the step of each; none of these is a composite.
+
+    ``declared``: the decompositions say which sizes they read.
+    """
 
     inputs: list[Value]
     calls: list[tuple[Call, Step]]
     outputs: list[Value | Constant]
+    declared: bool
 
 
 Step: TypeAlias = "Elementwise | Reduce | Reshape | Composite"
@@ -94,17 +99,23 @@ class Steps:
         return self._found[key]
 
     def _find_composite(self, plan: Plan) -> Composite | None:
+        outermost = find_decomposition(plan)
+        if outermost is None or outermost.entry.alone:
+            return None
         calls = 0
+        declared = outermost.entry.reads is not None
 
         def expand(inner: Plan) -> bool:
-            nonlocal calls
+            nonlocal calls, declared
             calls += 1
             if calls > MOST_CALLS:
                 raise _TooLongError
             if _find_single(inner) is not None:
                 return False
-            if find_decomposition(inner) is None:
+            owned = find_decomposition(inner)
+            if owned is None or owned.entry.alone:
                 raise _TooLongError
+            declared = declared and owned.entry.reads is not None
             return True
 
         traced = trace_decomposition(self._engine, plan, expand=expand)
@@ -118,7 +129,51 @@ class Steps:
             members.append((call, step))
         if any(_is_large(output) for output in traced.outputs):
             return None
-        return Composite(traced.inputs, members, traced.outputs)
+        return Composite(traced.inputs, members, traced.outputs, declared)
+
+
+def describe(plan: Plan) -> Hashable:
+    """Return what the step of a call depends on beside dtypes, ranks and which sizes are equal.
+
+    That holds if the step ``is_general``.
+
+    Raises:
+        TypeError: an attribute is not hashable.
+
+    """
+    spec = plan.spec
+    owned = plan.state.decomposition(spec.name)
+    by_ops = owned is not None and not (owned.entry.on_host or owned.entry.alone)
+    if spec is movement.RESHAPE or not (by_ops or spec.expression_rule or spec in _REDUCTIONS):
+        return spec, plan.how, plan.owner
+    sizes: list[Any] = []
+    if owned is not None and owned.entry.reads:
+        first = next((type_ for type_ in plan.operand_types()), None)
+        for name in owned.entry.reads:
+            axes = plan.attributes[name]
+            shape = () if first is None else first.shape
+            if axes is None:
+                sizes += shape
+            else:
+                sizes += [shape[axis] for axis in (axes if isinstance(axes, tuple) else (axes,))]
+    return spec, plan.how, plan.owner, *freeze_attributes(plan.attributes), *sizes
+
+
+def is_general(plan: Plan, step: Step | None) -> bool:
+    """Return whether a call has the same step at all sizes; see ``describe``."""
+    rule = plan.spec.expression_rule
+    if rule is not None and rule.reads_output:
+        return False
+    if isinstance(step, Composite):
+        return step.declared
+    if step is not None or (plan.how == "native" and not plan.yields()):
+        return True
+    owned = plan.state.decomposition(plan.spec.name)
+    return (
+        owned is None
+        or owned.entry.on_host
+        or (owned.entry.alone or owned.entry.reads is not None)
+    )
 
 
 def count_calls(step: Step | None) -> int:

@@ -79,7 +79,6 @@ class Executable:
             if fusion.groups:
                 inside = {at for fused in fusion.groups for at in fused.members}
                 calls = _with_groups(program, calls, fusion.groups, inside)
-        self._fused = calls is not flat.calls
         inputs = len(program.inputs)
         self._blank = [flat.constants.get(at) for at in range(inputs, flat.slots)]
         self._outputs = [program.slots[value] for value in program.wanted]
@@ -96,18 +95,16 @@ class Executable:
                 for step in self._steps
             ],
         )
-        # The first run of a kernel is checked against its spec. Kernels in groups do not run.
-        alone = [call for at, call in enumerate(program.calls) if at not in inside]
-        self._unverified = any(not call.plan.published for call in alone)
 
     def run(
         self, buffers: Sequence[Buffer], *, consumed: list[Buffer] | None = None
     ) -> list[Buffer]:
-        """Return the wanted buffers; empty ``consumed``, the caller's list of the given ones."""
-        if self._unverified:
-            results = self._verify(buffers)
-            if not self._fused:
-                return results
+        """Return the wanted buffers; empty ``consumed``, the caller's list of the given ones.
+
+        Raises:
+            KernelOutputError: an output does not have the type that its spec infers.
+
+        """
         try:
             return self._line.run(buffers, consumed)
         except BaseException as error:
@@ -115,17 +112,6 @@ class Executable:
             if failed is not None:
                 self._annotate(error, self._steps[failed].call)
             raise
-
-    def _verify(self, buffers: Sequence[Buffer]) -> list[Buffer]:
-        """Run once kernel by kernel, and check each result against its spec; return the wanted.
-
-        Raises:
-            KernelOutputError: an output does not have the type that the spec infers.
-
-        """
-        results = self.run_observed((), buffers)
-        self._unverified = False
-        return results
 
     def run_observed(
         self, observers: Sequence[Observer], buffers: Sequence[Buffer]

@@ -32,7 +32,8 @@ class FlatCall:
     ``multiple_outputs`` a sequence. ``spec``: None for a group. ``name`` is for messages.
     ``overwrites``: slots into whose buffers it may write; ``run`` takes the number of references
     to each of them before the other arguments. ``inside``: the bytes that a loop or a branch needs
-    besides.
+    besides. ``unchecked``: the plan, if the first results of the kernel are still to be compared
+    with its spec.
     """
 
     name: str
@@ -43,6 +44,7 @@ class FlatCall:
     run: Callable[..., Any]
     overwrites: tuple[int, ...] = ()
     inside: int = 0
+    unchecked: Plan | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,7 @@ class Program:
             plan.spec.multiple_outputs,
             self._bound(call) or on_buffers(plan, call.inputs),
             inside=plan.needed() if isinstance(plan, NestedPlan) else 0,
+            unchecked=None if plan.published else plan,
         )
 
     def _bound(self, call: Call) -> Callable[..., Any] | None:

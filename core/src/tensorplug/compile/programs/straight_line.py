@@ -6,7 +6,7 @@ took 6 of 15 microseconds.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from inspect import CO_NESTED
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, Final
@@ -44,7 +44,10 @@ class StraightLine:
         constants: Mapping[int, Buffer],
         outputs: Sequence[int],
     ) -> None:
-        names: dict[str, Any] = {f"k{at}": call.run for at, call in enumerate(calls)}
+        names: dict[str, Any] = {
+            f"k{at}": call.run if call.unchecked is None else partial(self._check, at, call)
+            for at, call in enumerate(calls)
+        }
         names |= {_name(at, constants): buffer for at, buffer in constants.items()}
         # The name by which `observers.callsite` knows lines of this package.
         names |= {"__name__": __name__, "__builtins__": {}, "references": references}
@@ -53,6 +56,14 @@ class StraightLine:
             code, names
         )
         """Returns the outputs, given the inputs; empties the second list, if there is one."""
+
+    def _check(self, at: int, call: FlatCall, *operands: Any) -> Any:
+        """Run a kernel for the first time, and compare its result with the spec."""
+        result = call.run(*operands)
+        assert call.unchecked is not None, "else the line calls the kernel itself"
+        call.unchecked.check(result)
+        self.run.__globals__[f"k{at}"] = call.run
+        return result
 
     def find_failed(self, error: BaseException) -> int | None:
         """Return the position of the call that raised ``error``; None if none did."""

@@ -18,7 +18,7 @@ from tensorplug.ops.order import reverse_order
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
-decompositions: DecompositionTable = DecompositionTable()
+decompositions: DecompositionTable = DecompositionTable(reads=())
 
 _PAIRS = [first & second for first in range(16) for second in range(16)]
 

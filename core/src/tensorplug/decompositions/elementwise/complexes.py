@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.spec import TensorType
     from tensorplug.dispatch.tensor import Tensor
 
-decompositions: DecompositionTable = DecompositionTable()
+decompositions: DecompositionTable = DecompositionTable(reads=())
 
 # Arithmetic cannot take the imaginary part from a number whose real part is infinite or NaN.
 decompositions.on_host(ops.IMAG)(onhost.imag)

@@ -19,7 +19,7 @@ from tensorplug.ops.special.evaluation import polynomial
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
-decompositions: DecompositionTable = DecompositionTable()
+decompositions: DecompositionTable = DecompositionTable(reads=())
 
 # Coefficients of the rational approximation of (e**x - 1) / x for |x| <= 0.5 in S. L. Moshier's
 # Cephes: e**x - 1 = 2 x P(x**2) / (Q(x**2) - x P(x**2)), lowest power of x**2 first. The first

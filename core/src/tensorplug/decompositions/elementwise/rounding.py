@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.dtypes import Scalar
     from tensorplug.dispatch.tensor import Tensor
 
-decompositions: DecompositionTable = DecompositionTable()
+decompositions: DecompositionTable = DecompositionTable(reads=())
 decompositions.of(ops.CEIL)(lambda x: -floor(-x) if x.dtype in dt.FLOATING else x)
 decompositions.of(ops.TRUNC)(
     lambda x: where(x < 0, ops.ceil(x), floor(x)) if x.dtype in dt.FLOATING else x

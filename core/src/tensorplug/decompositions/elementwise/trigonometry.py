@@ -24,7 +24,7 @@ from tensorplug.ops.special.evaluation import polynomial
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
-decompositions: DecompositionTable = DecompositionTable()
+decompositions: DecompositionTable = DecompositionTable(reads=())
 
 
 @decompositions.of(ops.ACOS)

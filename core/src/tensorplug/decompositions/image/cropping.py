@@ -15,7 +15,7 @@ from tensorplug.ops.movement import expand_dims, reshape
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
-decompositions: DecompositionTable = DecompositionTable()
+decompositions: DecompositionTable = DecompositionTable(alone=True)
 
 
 @decompositions.of(ops.CROP_AND_RESIZE)

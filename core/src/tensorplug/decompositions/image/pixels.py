@@ -20,7 +20,7 @@ from tensorplug.ops.movement import expand_dims
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
-decompositions: DecompositionTable = DecompositionTable()
+decompositions: DecompositionTable = DecompositionTable(alone=True)
 
 _BY_OPS = Arithmetic(floor, where)
 

@@ -15,7 +15,7 @@ from tensorplug.ops.movement import permute_dims, reshape
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
-decompositions: DecompositionTable = DecompositionTable()
+decompositions: DecompositionTable = DecompositionTable(alone=True)
 
 _AXES = (1, 2)  # height and width of [batch, height, width, channels]
 

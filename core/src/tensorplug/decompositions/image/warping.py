@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.spec import TensorType
     from tensorplug.dispatch.tensor import Tensor
 
-decompositions: DecompositionTable = DecompositionTable()
+decompositions: DecompositionTable = DecompositionTable(alone=True)
 decompositions.of(ops.FLIP_LEFT_RIGHT)(
     lambda image: gather(image, arange(image.shape[2] - 1, -1, -1), axis=2)
 )

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.dtypes import DType, Scalar
     from tensorplug.dispatch.tensor import Tensor
 
-decompositions: DecompositionTable = DecompositionTable()
+decompositions: DecompositionTable = DecompositionTable(alone=True)
 
 
 def _choose_fold(

@@ -16,7 +16,7 @@ from tensorplug.ops.movement import broadcast_to
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
-decompositions: DecompositionTable = DecompositionTable()
+decompositions: DecompositionTable = DecompositionTable(alone=True)
 
 
 @decompositions.of(ops.STRIDED_SLICE_UPDATE)

@@ -22,7 +22,7 @@ from tensorplug.ops.reduction import sum as sum_
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
-decompositions: DecompositionTable = DecompositionTable()
+decompositions: DecompositionTable = DecompositionTable(reads=())
 decompositions.of(ops.RELU)(lambda x: maximum(x, 0))
 decompositions.of(ops.RELU6)(lambda x: minimum(maximum(x, 0), 6))
 decompositions.of(ops.ELU)(lambda x: where(x > 0, x, _compute_expm1_below_0(x)))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
     from tensorplug.ops.nn.convolution.correlation import Family
 
-decompositions: DecompositionTable = DecompositionTable()
+decompositions: DecompositionTable = DecompositionTable(alone=True)
 
 Attributes = dict[str, Any]
 

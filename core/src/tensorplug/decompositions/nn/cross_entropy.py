@@ -19,7 +19,7 @@ from tensorplug.ops.reduction import sum as sum_
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
-decompositions: DecompositionTable = DecompositionTable()
+decompositions: DecompositionTable = DecompositionTable(reads=())
 decompositions.of(ops.SOFTMAX_CROSS_ENTROPY)(
     lambda labels, logits: -sum_(labels * log_softmax(logits), axis=-1)
 )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.windows import Windows
     from tensorplug.dispatch.tensor import Tensor
 
-decompositions: DecompositionTable = DecompositionTable()
+decompositions: DecompositionTable = DecompositionTable(alone=True)
 
 Attributes = dict[str, Any]
 

@@ -16,7 +16,7 @@ from tensorplug.ops.special.error_functions import erfc
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
-decompositions: DecompositionTable = DecompositionTable()
+decompositions: DecompositionTable = DecompositionTable(reads=())
 
 _INNER: Final = math.sqrt(2.0 / math.pi)
 

@@ -13,7 +13,7 @@ from tensorplug.ops.reduction import mean
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
-decompositions: DecompositionTable = DecompositionTable()
+decompositions: DecompositionTable = DecompositionTable(reads=("axis",))
 
 
 @decompositions.of(ops.LAYER_NORM)

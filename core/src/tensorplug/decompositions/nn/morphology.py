@@ -15,7 +15,7 @@ from tensorplug.ops.reduction import sum as sum_
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
-decompositions: DecompositionTable = DecompositionTable()
+decompositions: DecompositionTable = DecompositionTable(alone=True)
 
 Attributes = dict[str, Any]
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 decompositions: DecompositionTable = DecompositionTable()
 
 
-@decompositions.of(ops.FUSED_BATCH_NORM)
+@decompositions.of(ops.FUSED_BATCH_NORM, reads=())
 def batch_norm(
     x: Tensor,
     scale: Tensor | None,

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.windows import Windows
     from tensorplug.dispatch.tensor import Tensor
 
-decompositions: DecompositionTable = DecompositionTable()
+decompositions: DecompositionTable = DecompositionTable(alone=True)
 
 
 def _take_largest(x: Tensor, windows: Windows) -> Tensor:

@@ -7,7 +7,7 @@ from tensorplug.ops.nn import gru as gru_ops
 from tensorplug.ops.nn import lstm as lstm_ops
 from tensorplug.ops.nn import recurrent_steps as steps
 
-decompositions: DecompositionTable = DecompositionTable()
+decompositions: DecompositionTable = DecompositionTable(alone=True)
 decompositions.of(lstm_ops.LSTM)(
     lambda gates, recurrent, h, c, mask: steps.lstm((gates, recurrent, h, c), mask)
 )

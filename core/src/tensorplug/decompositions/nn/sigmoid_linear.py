@@ -16,7 +16,7 @@ from tensorplug.ops.nn.activation import sigmoid
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
-decompositions: DecompositionTable = DecompositionTable()
+decompositions: DecompositionTable = DecompositionTable(reads=())
 
 
 @decompositions.of(ops.SILU)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from tensorplug.plugin import KernelSpec, Tensor
 
-decompositions: DecompositionTable = DecompositionTable()
+decompositions: DecompositionTable = DecompositionTable(reads=())
 
 FORMULAS: Final[dict[KernelSpec, Callable[..., Any]]] = {
     specs.BESSEL_I0E: bessel_formulas.i0e,

@@ -7,6 +7,7 @@ rows at a time are combined and added to these, which stay in the cache meanwhil
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from tensorplug.plugin import expressions
@@ -23,10 +24,9 @@ from tensorplug_cpu.jit.groups.evaluation import (
     store_vector,
 )
 from tensorplug_cpu.jit.groups.frame import Frame, Item
+from tensorplug_cpu.jit.groups.threads import MOST_MODULES, Module
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
-
     from tensorplug.plugin import DType, Expression
 
 
@@ -66,15 +66,17 @@ class Columns:
         return [accumulated(op, expression.dtype) for op, expression in self.reductions]
 
 
-def write_columns(form: Columns) -> tuple[str, list[Hashable]]:
-    """Return the module, and the slots of its arguments.
+@lru_cache(MOST_MODULES)
+def write_columns(form: Columns) -> Module:
+    """Return the module.
 
-    Beside those of ``Frame``, there are ``"rows"``, the number of rows, ``"depth"``, that of an
-    item, and ``("row", k)``, the bytes from one row of an operand to the next.
+    Its arguments: beside those of ``Frame``, there are ``"rows"``, the number of rows,
+    ``"depth"``, that of an item, and ``("row", k)``, the bytes from one row of an operand to the
+    next.
     """
     writer = _Columns(form)
     writer.write()
-    return writer.code.write(processor.attributes()), writer.frame.slots
+    return Module(writer.code.write(processor.attributes()), writer.frame.slots)
 
 
 class _Columns:

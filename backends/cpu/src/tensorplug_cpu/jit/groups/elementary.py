@@ -6,20 +6,30 @@ the others.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from tensorplug.plugin import Group, GroupInput, GroupOutput, KernelSpec, expressions, specs
+from tensorplug.plugin import (
+    Group,
+    GroupInput,
+    GroupOutput,
+    KernelSpec,
+    TensorType,
+    expressions,
+    specs,
+)
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.execution.floating_point import ufunc
 from tensorplug_cpu.jit.codegen.settings import is_worthwhile
 from tensorplug_cpu.jit.groups.kernels import compile_group
+from tensorplug_cpu.jit.groups.threads import MOST_MODULES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Mapping
 
     import numpy as np
 
-    from tensorplug.plugin import TensorType
+    from tensorplug.plugin import DType, Expression
     from tensorplug_cpu.arrays import Call
     from tensorplug_cpu.kernel_table import Kernels
 
@@ -43,15 +53,22 @@ def compiled(spec: KernelSpec, out: TensorType) -> Call | None:
     """Return the loop of a function whose operand has the type of the result; None for NumPy's."""
     if out.dtype not in _FASTER.get(spec, ()) or not is_worthwhile(out.size):
         return None
-    assert spec.expression_rule is not None  # as all functions have
-    result = spec.expression_rule([expressions.parameter(0, out.dtype)], {}, out)
-    assert result is not None
-    whole = (True,)
+    result, whole = _expression(spec, out.dtype), (True,)
     group = Group(
         spec.name, (out.size,), (GroupInput(out, whole),), (), (GroupOutput(result, out, whole),)
     )
     run = compile_group(group)
     return None if run is None else lambda x: run(x)[0]
+
+
+@lru_cache(MOST_MODULES)
+def _expression(spec: KernelSpec, dtype: DType) -> Expression:
+    """Return the expression of one element: one object for all sizes, by which code is found."""
+    rule = spec.expression_rule
+    assert rule is not None  # as all functions have
+    result = rule([expressions.parameter(0, dtype)], {}, TensorType(dtype, ()))
+    assert result is not None
+    return result
 
 
 def register(

@@ -8,6 +8,7 @@ afterwards; another one computes the outputs.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -23,7 +24,7 @@ from tensorplug_cpu.jit.groups.accumulators import accumulated
 from tensorplug_cpu.jit.groups.evaluation import cost, number_of
 from tensorplug_cpu.jit.groups.layouts import Strided, arguments, collapse, dense_strides
 from tensorplug_cpu.jit.groups.steps import Folding, Kernel, Memory, Step
-from tensorplug_cpu.jit.groups.threads import make_launch
+from tensorplug_cpu.jit.groups.threads import MOST_MODULES, make_launch
 from tensorplug_cpu.memory.pool import allocator
 
 if TYPE_CHECKING:
@@ -50,18 +51,49 @@ def compile_group(group: Group) -> Callable[..., list[Array]] | None:
     """
     if settings.least_elements() is None or not all(group.shape):
         return None
-    roots = group.expressions()
-    if not _computes(roots):
+    roots = _lower(tuple(group.expressions()))
+    if roots is None:
         return None
     try:
-        return _Plan(group, lower(roots)).runner()
+        return _Plan(group, roots).runner()
     except CompilationError:  # by LLVM, which names no reason that a user could act on
         return None
 
 
-def _computes(roots: Sequence[Expression]) -> bool:
-    """Return whether kernels have the dtypes of these expressions."""
-    return all(node.dtype in dt.REAL | dt.BOOL for node in expressions.linearize(roots))
+# What depends on expressions alone is found once: groups of other sizes have the same objects.
+
+
+@lru_cache(MOST_MODULES)
+def _lower(roots: tuple[Expression, ...]) -> tuple[Expression, ...] | None:
+    """Return expressions of operations that LLVM has; None if it lacks one of the dtypes."""
+    if any(node.dtype not in dt.REAL | dt.BOOL for node in expressions.linearize(roots)):
+        return None
+    return tuple(lower(roots))
+
+
+@lru_cache(MOST_MODULES)
+def _cost(roots: tuple[Expression, ...]) -> int:
+    return cost(roots)
+
+
+@lru_cache(MOST_MODULES)
+def _find_levels(reduced: tuple[Expression, ...], inputs: int) -> tuple[tuple[int, ...], ...]:
+    """Return the reductions by level: each needs only results of levels before its own.
+
+    ``inputs``: the number of inputs, whose parameters come before those of the results.
+    """
+    levels: list[int] = []
+    for root in reduced:
+        used = [
+            levels[number_of(node) - inputs]
+            for node in expressions.order([root], lambda _: False)
+            if node.op == "parameter" and number_of(node) >= inputs
+        ]
+        levels.append(1 + max(used, default=-1))
+    return tuple(
+        tuple([number for number, level in enumerate(levels) if level == which])
+        for which in range(max(levels, default=-1) + 1)
+    )
 
 
 class _Value(NamedTuple):
@@ -76,10 +108,10 @@ def kernels_of(group: Group) -> tuple[list[Step], range] | None:
 
     Each ``launch`` is a ``Kernel``, and what is allocated is ``Memory``.
     """
-    roots = group.expressions()
-    if not all(group.shape) or not _computes(roots):
+    roots = _lower(tuple(group.expressions())) if all(group.shape) else None
+    if roots is None:
         return None
-    plan = _Plan(group, lower(roots), Kernel, Memory)
+    plan = _Plan(group, roots, Kernel.of, Memory)
     return plan.steps, plan.outputs
 
 
@@ -113,7 +145,7 @@ class _Plan:
         self._first_output = self._inputs + count
         self.outputs = range(self._first_output, len(self._arrays))
         self._targets = group.outputs
-        self._levels = self._find_levels()
+        self._levels = _find_levels(tuple(self._reduced), self._inputs)
         self.steps: list[Step] = []
         if not count or not self._add_rows():
             for level in self._levels:
@@ -140,21 +172,6 @@ class _Plan:
             for number, array in zip(step.writes, made, strict=True):
                 arrays[number] = array
         return arrays[self._first_output :]
-
-    def _find_levels(self) -> list[list[int]]:
-        """Return the reductions by level: each needs only results of levels before its own."""
-        levels: list[int] = []
-        for root in self._reduced:
-            used = [
-                levels[number_of(node) - self._inputs]
-                for node in expressions.order([root], lambda _: False)
-                if node.op == "parameter" and number_of(node) >= self._inputs
-            ]
-            levels.append(1 + max(used, default=-1))
-        return [
-            [number for number, level in enumerate(levels) if level == which]
-            for which in range(max(levels, default=-1) + 1)
-        ]
 
     def _strided(self, layout: Layout, number: int) -> Strided:
         """Return an array, but for the last axis of a layout."""
@@ -197,7 +214,7 @@ class _Plan:
             len(outer),
             self._operands(layout, reads),
             tuple(zip(self._ops, self._reduced, strict=True)),
-            tuple(map(tuple, self._levels)),
+            self._levels,
             tuple(
                 rows.Target(root, operand.dtype, operand.inner)
                 for root, operand in zip(
@@ -205,18 +222,17 @@ class _Plan:
                 )
             ),
         )
-        text, slots, dtypes = rows.write_rows(form)
+        module = rows.write_rows(form)
         sizes: dict[Hashable, int] = {
-            ("kept", at): length * dtype.itemsize for at, dtype in enumerate(dtypes)
+            ("kept", at): length * dtype.itemsize for at, dtype in enumerate(module.kept)
         }
         if sum(sizes.values()) > _KEPT_BYTES:
             return False
         operands = [self._strided(layout, number) for number in numbers]
         values = {**arguments(outer, length, length, operands), **sizes}
-        work = length * (cost([*self._reduced, *self._outputs]) + 2 * len(numbers))
-        self.steps.append(
-            Step(self._make(text, slots, values, work), reads, outputs, self._allocators(outputs))
-        )
+        work = length * (_cost((*self._reduced, *self._outputs)) + 2 * len(numbers))
+        launch = self._make(module, values, work)
+        self.steps.append(Step(launch, reads, outputs, self._allocators(outputs)))
         return True
 
     def _add_outputs(self) -> None:
@@ -225,7 +241,8 @@ class _Plan:
         for number in self.outputs:
             outputs.setdefault(self._arrays[number].spans, []).append(number)
         for spans, writes in outputs.items():
-            reads, roots = _renumber([self._outputs[each - self._first_output] for each in writes])
+            used = tuple([self._outputs[each - self._first_output] for each in writes])
+            reads, roots = _renumber(used)
             layout = collapse(self._shape, [self._arrays[each].spans for each in reads], spans)
             *outer, length = layout.lengths
             dtypes = [self._arrays[number].dtype for number in writes]
@@ -237,20 +254,16 @@ class _Plan:
                     for root, dtype in zip(roots, dtypes, strict=True)
                 ),
             )
-            text, slots, _ = rows.write_rows(form)
             operands = [self._strided(layout, number) for number in (*reads, *writes)]
             segment = min(length, _SEGMENT)
             values = arguments(outer, length, segment, operands)
-            work = segment * (cost(roots) + 2 * len(operands))
-            self.steps.append(
-                Step(
-                    self._make(text, slots, values, work), reads, writes, self._allocators(writes)
-                )
-            )
+            work = segment * (_cost(roots) + 2 * len(operands))
+            launch = self._make(rows.write_rows(form), values, work)
+            self.steps.append(Step(launch, reads, writes, self._allocators(writes)))
 
-    def _add_reductions(self, level: list[int]) -> None:
+    def _add_reductions(self, level: Sequence[int]) -> None:
         """Add a kernel for partial results of the reductions of one level."""
-        reads, roots = _renumber([self._reduced[number] for number in level])
+        reads, roots = _renumber(tuple([self._reduced[number] for number in level]))
         reductions = [(self._ops[number], root) for number, root in zip(level, roots, strict=True)]
         layout = collapse(
             self._shape, [self._kept, *(self._arrays[number].spans for number in reads)]
@@ -299,16 +312,15 @@ class _Plan:
             tuple(targets),
             partial=True,
         )
-        text, slots, _ = rows.write_rows(form)
         operands = [self._strided(layout, number) for number in reads]
         for each in targets:
             *strides, between = dense_strides(shape, each.dtype.itemsize)
             operands.append(Strided(tuple(strides), between))
         values = arguments(outer, length, segment, operands)
-        work = segment * (cost(root for _, root in reductions) + 2 * len(reads))
+        work = segment * (_cost(tuple([root for _, root in reductions])) + 2 * len(reads))
         kept = layout.marks(self._kept)
         axes = [axis for axis, spanned in enumerate(kept) if not spanned]
-        return self._make(text, slots, values, work), shape, axes
+        return self._make(rows.write_rows(form), values, work), shape, axes
 
     def _reduce_columns(
         self, layout: Layout, reads: Sequence[int], reductions: Sequence[tuple[str, Expression]]
@@ -332,7 +344,6 @@ class _Plan:
             ),
             tuple(reductions),
         )
-        text, slots = columns.write_columns(form)
         depth = columns.DEPTH * form.together
         shape = (*(lengths[axis] for axis in outer), -(-deep // depth), lengths[-1])
         operands: list[Strided] = []
@@ -350,9 +361,10 @@ class _Plan:
             "rows": deep,
             "depth": depth,
         }
-        work = depth * segment * (cost(root for _, root in reductions) + 2 * len(reads))
+        root_cost = _cost(tuple([root for _, root in reductions]))
+        work = depth * segment * (root_cost + 2 * len(reads))
         axes = [at for at, axis in enumerate(outer) if not kept[axis]] + [len(outer)]
-        return self._make(text, slots, values, work), shape, axes
+        return self._make(columns.write_columns(form), values, work), shape, axes
 
 
 def _make(allocate: Sequence[Callable[[], Array] | int], arrays: Sequence[Array]) -> list[Array]:
@@ -380,7 +392,8 @@ def _single(
     return run if len(fresh) == len(allocate) else overwrite
 
 
-def _renumber(roots: Sequence[Expression]) -> tuple[list[int], list[Expression]]:
+@lru_cache(MOST_MODULES)
+def _renumber(roots: tuple[Expression, ...]) -> tuple[list[int], tuple[Expression, ...]]:
     """Return the numbers of the parameters in use, and the roots with these counted from 0."""
     used = {
         number_of(node): node.dtype
@@ -391,4 +404,4 @@ def _renumber(roots: Sequence[Expression]) -> tuple[list[int], list[Expression]]
     new = {number: expressions.parameter(at, used[number]) for at, number in enumerate(numbers)}
     unused = expressions.constant(0, dt.float32)
     values = [new.get(number, unused) for number in range(max(numbers, default=-1) + 1)]
-    return numbers, expressions.substitute(roots, values)
+    return numbers, tuple(expressions.substitute(roots, values))

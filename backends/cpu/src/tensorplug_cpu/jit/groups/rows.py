@@ -8,6 +8,7 @@ value that a later pass needs again is kept, in the row of an output where one h
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from tensorplug.plugin import expressions
@@ -25,10 +26,9 @@ from tensorplug_cpu.jit.groups.evaluation import (
     store_vector,
 )
 from tensorplug_cpu.jit.groups.frame import Frame, Item
+from tensorplug_cpu.jit.groups.threads import MOST_MODULES, Module
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
-
     from tensorplug.plugin import DType, Expression
 
 
@@ -76,14 +76,12 @@ class Form:
         ]
 
 
-def write_rows(form: Form) -> tuple[str, list[Hashable], list[DType]]:
-    """Return the module, the slots of its arguments, and the dtypes of values that are kept.
-
-    ``("kept", at)`` is the slot of the bytes of a row of such values.
-    """
+@lru_cache(MOST_MODULES)
+def write_rows(form: Form) -> Module:
+    """Return the module; ``("kept", at)`` is the slot of the bytes of a row of kept values."""
     writer = _Rows(form)
     writer.write()
-    return writer.code.write(processor.attributes()), writer.frame.slots, writer.kept
+    return Module(writer.code.write(processor.attributes()), writer.frame.slots, writer.kept)
 
 
 @dataclass(frozen=True, slots=True)

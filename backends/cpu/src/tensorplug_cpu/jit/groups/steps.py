@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from tensorplug.plugin import DType, Shape
     from tensorplug_cpu.arrays import Array
+    from tensorplug_cpu.jit.groups.threads import Module
 
 
 class Folding(NamedTuple):
@@ -35,6 +36,11 @@ class Kernel(NamedTuple):
     slots: Sequence[Hashable]
     values: Mapping[Hashable, int]
     work: int
+
+    @classmethod
+    def of(cls, module: Module, values: Mapping[Hashable, int], work: int) -> Kernel:
+        """Return the kernel for what ``make_launch`` takes."""
+        return cls(module.text, module.slots, values, work)
 
 
 class Memory(NamedTuple):

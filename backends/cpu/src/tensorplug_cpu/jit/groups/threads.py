@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final
 
 from tensorplug_cpu.execution import parallel
@@ -19,21 +19,47 @@ from tensorplug_cpu.jit.loops.addresses import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence
 
+    from tensorplug.plugin import DType
     from tensorplug_cpu.arrays import Array
 
 
+MOST_MODULES: Final = 512  # of one form, whose code is kept
 SHARED_WORK: Final = 1 << 20  # instructions from which other threads help
 _GRAIN_WORK: Final = 1 << 19  # of the items that a thread takes at once
 
 
-def make_launch(
-    text: str, slots: Sequence[Hashable], values: Mapping[Hashable, int], work: int
-) -> Callable[..., None]:
-    """Return a function that runs a kernel on contiguous arrays: the inputs, then the outputs.
+class Module:
+    """A module whose function takes all lengths as arguments, compiled when it is used.
 
     Args:
         text: the module.
         slots: the names of its arguments (``frame.Frame``).
+        kept: the dtypes of the values that it keeps for a row, if it has any.
+
+    """
+
+    def __init__(self, text: str, slots: Sequence[Hashable], kept: Sequence[DType] = ()) -> None:
+        self.text, self.slots, self.kept = text, slots, kept
+        self.positions = [at for at, slot in enumerate(slots) if is_pointer(slot)]
+        self.block = ctypes.c_int64 * len(slots)
+
+    @cached_property
+    def by_addresses(self) -> Callable[..., None]:
+        """The function of a block of arguments."""
+        return compile_function(self.text, "run", [ctypes.c_void_p])
+
+    @cached_property
+    def by_arrays(self) -> Callable[..., None]:
+        """The function of a block of arguments, and of the arrays whose addresses it lacks."""
+        types = [ctypes.POINTER(self.block), *[ctypes.py_object] * len(self.positions)]
+        return compile_function(self.text + write_prologue(self.slots), PROLOGUE, types)
+
+
+def make_launch(module: Module, values: Mapping[Hashable, int], work: int) -> Callable[..., None]:
+    """Return a function that runs a kernel on contiguous arrays: the inputs, then the outputs.
+
+    Args:
+        kernel: the module.
         values: the values of the arguments by name; ``("pointer", k)`` and the counter are left
             out.
         work: about how many instructions an item takes.
@@ -43,24 +69,18 @@ def make_launch(
     shared = total > 1 and total * work >= SHARED_WORK
     grain = max(1, min(_GRAIN_WORK // max(work, 1), -(-total // 16)))
     known = {"counter": 0, "grain": grain, **values}
-    arguments = [known.get(slot, 0) for slot in slots]
-    positions = [at for at, slot in enumerate(slots) if is_pointer(slot)]
+    arguments = [known.get(slot, 0) for slot in module.slots]
     if shared or not reads_arrays():
-        return _Launch(text, arguments, positions, shared=shared)
-    block = (ctypes.c_int64 * len(arguments))(*arguments)
-    types = [ctypes.POINTER(type(block)), *[ctypes.py_object] * len(positions)]
-    return partial(compile_function(text + write_prologue(slots), PROLOGUE, types), block)
+        return _Launch(module, arguments, shared=shared)
+    return partial(module.by_arrays, module.block(*arguments))
 
 
 class _Launch:
-    """A kernel with all arguments, by slot, but the addresses at ``positions``."""
+    """A kernel with all arguments but the addresses."""
 
-    def __init__(
-        self, text: str, values: Sequence[int], positions: Sequence[int], *, shared: bool
-    ) -> None:
-        self._function = compile_function(text, "run", [ctypes.c_void_p])
-        self._values, self._positions, self._shared = values, positions, shared
-        self._block = ctypes.c_int64 * len(values)
+    def __init__(self, module: Module, values: Sequence[int], *, shared: bool) -> None:
+        self._function, self._block = module.by_addresses, module.block
+        self._values, self._positions, self._shared = values, module.positions, shared
 
     def __call__(self, *operands: Array) -> None:
         block = self._block(*self._values)

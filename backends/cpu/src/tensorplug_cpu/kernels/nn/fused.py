@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from tensorplug_cpu.jit.families import batched_products, matrices
 from tensorplug_cpu.jit.families import convolution as native_convolution
 from tensorplug_cpu.jit.families import depthwise as native_depthwise
 from tensorplug_cpu.jit.groups.kernels import compile_group
+from tensorplug_cpu.jit.groups.threads import MOST_MODULES
 from tensorplug_cpu.jit.loops.calls import dense
 from tensorplug_cpu.kernel_table import Kernels
 from tensorplug_cpu.kernels.matrix_products import find_product
@@ -37,7 +38,7 @@ from tensorplug_cpu.windows.sliding import layout
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tensorplug.plugin import Expression, Shape
+    from tensorplug.plugin import DType, Expression, Shape
     from tensorplug_cpu.arrays import Array, Call
     from tensorplug_cpu.kernels.nn.convolution import Forward, Native, Products
 
@@ -160,24 +161,29 @@ def _native_activation(attributes: Attributes) -> str | None:
     return activation if activation in EPILOGUES else None
 
 
+@lru_cache(MOST_MODULES)
+def _ending(activation: str, dtype: DType, *, biased: bool) -> Expression:
+    """Return what ends a product: one object for all sizes, by which code is found."""
+    x = expressions.parameter(0, dtype)
+    return _EXPRESSIONS[activation](x + expressions.parameter(1, dtype) if biased else x)
+
+
 def _compiled_ending(
     bias: TensorType | None, attributes: Attributes, out: TensorType
 ) -> Callable[[Array, Array | None, Array | None], Array] | None:
     """Return the epilogue of a large product as one loop; None if it is not compiled."""
     activation, dtype = attributes["activation"], out.dtype
     is_row = bias is None or bias.shape == out.shape[-1:]
-    compute = _EXPRESSIONS.get(activation)
-    if compute is None or dtype not in _COMPILED or not is_row:
+    if activation not in _EXPRESSIONS or dtype not in _COMPILED or not is_row:
         return None
     if not is_worthwhile(out.size):
         return None
     columns = out.shape[-1]
-    x = expressions.parameter(0, dtype)
     operands = [GroupInput(out, (True, True))]
     if bias is not None:
-        x = x + expressions.parameter(1, dtype)
         operands.append(GroupInput(bias, (False, True)))
-    result = GroupOutput(compute(x), out, (True, True), into=0)
+    ending = _ending(activation, dtype, biased=bias is not None)
+    result = GroupOutput(ending, out, (True, True), into=0)
     shape = (out.size // columns, columns)
     run = compile_group(Group("epilogue", shape, tuple(operands), (), (result,)))
 

@@ -1,0 +1,237 @@
+"""Programs that differ in sizes alone have the same groups, so these are found once (ADR 57).
+
+The key of a program says all that its groups depend on: the calls and what connects them, dtypes,
+which sizes are equal and which are 1, the order of the values by their numbers of elements, and
+which of these reach the limits that ``groups`` asks for. A group of a program with a known key
+takes its lengths and types from that program, and everything else from the known group, whose
+expressions are the same objects: a backend finds by them what it has compiled.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tensorplug.compile.fusion.forming import joined
+from tensorplug.compile.fusion.reuse import LEAST
+from tensorplug.compile.fusion.steps import describe, is_general
+from tensorplug.compile.tracing.values import Constant
+from tensorplug.contract.dtypes import STORAGE, string
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+
+    from tensorplug.compile.fusion.steps import Steps
+    from tensorplug.compile.tracing.trace import Call
+    from tensorplug.contract.backend import CompilesGroups
+    from tensorplug.contract.groups import Group
+    from tensorplug.contract.shapes import Shape
+    from tensorplug.contract.spec import TensorType
+
+KEPT = 256
+"""The number of programs of one device whose groups are known."""
+
+
+class FusedCall(NamedTuple):
+    """Calls that run as one, at the place of the last of them.
+
+    ``run`` takes the buffers of ``inputs`` and returns those of ``outputs``. ``loops``: the shape
+    whose axes are those of the group, some of them joined, as ``axes`` says.
+    """
+
+    group: Group
+    members: list[int]
+    inputs: list[Any]
+    outputs: list[Any]
+    run: Callable[..., Any]
+    loops: Shape
+    axes: list[list[int]]
+
+
+class _Known(NamedTuple):
+    """A group without lengths; ``inputs``, ``outputs``: the numbers of operands.
+
+    ``loops``: the number of an operand with the shape of the loops.
+    """
+
+    group: Group
+    members: list[int]
+    inputs: list[int]
+    outputs: list[int]
+    loops: int
+    axes: list[list[int]]
+
+
+class Structure(NamedTuple):
+    """The groups of all programs with one key; ``alone``: why other calls are in none."""
+
+    groups: list[_Known]
+    alone: Mapping[int, str]
+
+    def bind(self, backend: CompilesGroups, operands: Sequence[Any]) -> list[FusedCall] | None:
+        """Return the groups for the sizes of ``operands``; None if the backend declines one."""
+        bound: list[FusedCall] = []
+        for known in self.groups:
+            inputs = [operands[at] for at in known.inputs]
+            outputs = [operands[at] for at in known.outputs]
+            loops = operands[known.loops].placement.type.shape
+            group = replace(
+                known.group,
+                shape=joined(loops, known.axes),
+                inputs=_with_types(known.group.inputs, inputs),
+                outputs=_with_types(known.group.outputs, outputs),
+            )
+            run = backend.compile_group(group)
+            if run is None:
+                return None
+            bound.append(
+                FusedCall(group, list(known.members), inputs, outputs, run, loops, known.axes)
+            )
+        return bound
+
+
+def _with_types(ends: Sequence[Any], operands: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple(
+        replace(end, type=operand.placement.type)
+        for end, operand in zip(ends, operands, strict=True)
+    )
+
+
+class Keyed(NamedTuple):
+    """The key of a program, and its operands in the order in which the key names them."""
+
+    key: Hashable
+    operands: list[Any]
+
+    def structure(self, fused: Sequence[FusedCall], alone: Mapping[int, str]) -> Structure:
+        """Return the groups that were found for this program, for all with its key."""
+        numbers = {operand: at for at, operand in enumerate(self.operands)}
+        shapes: dict[Shape, int] = {}
+        for at, operand in enumerate(self.operands):
+            shapes.setdefault(operand.placement.type.shape, at)
+        return Structure(
+            [
+                _Known(
+                    each.group,
+                    each.members,
+                    [numbers[operand] for operand in each.inputs],
+                    [numbers[operand] for operand in each.outputs],
+                    shapes[each.loops],
+                    each.axes,
+                )
+                for each in fused
+            ],
+            alone,
+        )
+
+
+def find_key(
+    calls: Sequence[Call],
+    wanted: Collection[Any],
+    owned: Collection[Any],
+    *,
+    least: int,
+    small: bool,
+) -> Keyed | None:
+    """Return the key of a program; None if a size is 0, or an attribute is not hashable.
+
+    The arguments are those of ``groups.fuse``; ``least``: ``least_group`` of the backend.
+    """
+    writer = _Writer(owned)
+    key: list[Hashable] = []
+    try:
+        for call in calls:
+            inputs = [
+                tuple([writer.number(member) for member in operand])
+                if isinstance(operand, list)
+                else None
+                if operand is None
+                else writer.number(operand)
+                for operand in call.inputs
+            ]
+            outputs = [writer.number(output) for output in call.outputs]
+            key.append((describe(call.plan), *inputs, None, *outputs))
+    except (TypeError, ValueError):
+        return None
+    results = tuple([at for at, operand in enumerate(writer.operands) if operand in wanted])
+    whole = small, tuple(key), tuple(writer.described), results, writer.classes(least)
+    return Keyed(whole, writer.operands)
+
+
+def has_step(steps: Steps, call: Call) -> bool:
+    """Return whether a call may be part of a group."""
+    keyed = find_key([call], (), (), least=0, small=False)
+    known = call.plan.device.structures
+    found: bool | None = None if keyed is None else known.get(keyed.key)
+    if found is None:
+        step = steps.find(call.plan)
+        found = step is not None
+        if keyed is not None and is_general(call.plan, step):
+            call.plan.device.remember(known, keyed.key, found, KEPT)
+    return found
+
+
+class _Writer:
+    """Numbers the operands of a program, and describes them without their sizes."""
+
+    def __init__(self, owned: Collection[Any]) -> None:
+        self.operands: list[Any] = []
+        self.described: list[Hashable] = []
+        self._owned = owned
+        self._numbers: dict[Any, int] = {}
+        self._sizes: dict[int, int] = {1: 1}
+        self._patterns: dict[Shape, Hashable] = {}
+
+    def number(self, operand: Any) -> int:
+        """Return the number of an operand.
+
+        Raises:
+            ValueError: it has no elements.
+
+        """
+        at = self._numbers.get(operand)
+        if at is None:
+            at = self._numbers[operand] = len(self.operands)
+            self.operands.append(operand)
+            self.described.append(self._describe(operand))
+        return at
+
+    def _describe(self, operand: Any) -> Hashable:
+        placement = operand.placement
+        type_: TensorType = placement.type
+        constant: Hashable = None
+        if operand.__class__ is Constant:
+            constant = type_.size != 1 or _data(operand)
+        return (
+            type_.dtype,
+            self._pattern(type_.shape),
+            placement.device.is_real and placement.device.name,
+            type_.nbytes >= LEAST,
+            operand in self._owned,
+            constant,
+        )
+
+    def _pattern(self, shape: Shape) -> Hashable:
+        """Return a shape with a number for each size: equal ones for equal sizes."""
+        known = self._patterns.get(shape)
+        if known is None:
+            if 0 in shape:
+                raise ValueError("an operand without elements")
+            sizes = self._sizes
+            known = tuple([sizes.setdefault(size, len(sizes) + 1) for size in shape])
+            self._patterns[shape] = known
+        return known
+
+    def classes(self, least: int) -> Hashable:
+        """Return the order of the shapes by their numbers of elements, and which are large."""
+        elements = [prod(shape) for shape in self._patterns]
+        places = {size: at for at, size in enumerate(sorted({*elements}))}
+        return tuple([(places[size], size >= least) for size in elements])
+
+
+def _data(constant: Constant) -> Hashable:
+    """Return the number that is a constant's data, as it stands in expressions."""
+    if constant.placement.type.dtype in STORAGE or constant.placement.type.dtype is string:
+        return True
+    return bytes(constant.placement.device.backend.to_host(constant.buffer).tobytes())
