@@ -6,6 +6,7 @@ import ctypes
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final
 
+from tensorplug.plugin import BuildNotice
 from tensorplug_cpu.execution import parallel
 from tensorplug_cpu.jit.codegen.compiler import compile_function
 from tensorplug_cpu.jit.loops.addresses import (
@@ -44,22 +45,31 @@ class Module:
         self.block = ctypes.c_int64 * len(slots)
 
     @cached_property
-    def by_addresses(self) -> Callable[..., None]:
+    def _by_addresses(self) -> Callable[..., None]:
         """The function of a block of arguments."""
         return compile_function(self.text, "run", [ctypes.c_void_p])
 
     @cached_property
-    def by_arrays(self) -> Callable[..., None]:
+    def _by_arrays(self) -> Callable[..., None]:
         """The function of a block of arguments, and of the arrays whose addresses it lacks."""
         types = [ctypes.POINTER(self.block), *[ctypes.py_object] * len(self.positions)]
-        return compile_function(self.text + write_prologue(self.slots), PROLOGUE, types)
+        return compile_function(self._with_prologue, PROLOGUE, types)
+
+    @cached_property
+    def _with_prologue(self) -> str:
+        return self.text + write_prologue(self.slots)
+
+    def function(self, *, of_arrays: bool) -> Callable[..., None]:
+        """Return one of the two; say which text it is from (``tp.explain(source=True)``)."""
+        BuildNotice.using(self._with_prologue if of_arrays else self.text)
+        return self._by_arrays if of_arrays else self._by_addresses
 
 
 def make_launch(module: Module, values: Mapping[Hashable, int], work: int) -> Callable[..., None]:
     """Return a function that runs a kernel on contiguous arrays: the inputs, then the outputs.
 
     Args:
-        kernel: the module.
+        module: its code.
         values: the values of the arguments by name; ``("pointer", k)`` and the counter are left
             out.
         work: about how many instructions an item takes.
@@ -72,14 +82,14 @@ def make_launch(module: Module, values: Mapping[Hashable, int], work: int) -> Ca
     arguments = [known.get(slot, 0) for slot in module.slots]
     if shared or not reads_arrays():
         return _Launch(module, arguments, shared=shared)
-    return partial(module.by_arrays, module.block(*arguments))
+    return partial(module.function(of_arrays=True), module.block(*arguments))
 
 
 class _Launch:
     """A kernel with all arguments but the addresses."""
 
     def __init__(self, module: Module, values: Sequence[int], *, shared: bool) -> None:
-        self._function, self._block = module.by_addresses, module.block
+        self._function, self._block = module.function(of_arrays=False), module.block
         self._values, self._positions, self._shared = values, module.positions, shared
 
     def __call__(self, *operands: Array) -> None:
