@@ -22,7 +22,7 @@ from tensorplug.ops.indexing import slicing
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from tensorplug.compile.fusion.groups import FusedCall
+    from tensorplug.compile.fusion.structures import FusedCall
     from tensorplug.compile.programs.program import FlatProgram, Program
     from tensorplug.compile.tracing.trace import Call
     from tensorplug.compile.tracing.values import Value

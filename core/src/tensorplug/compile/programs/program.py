@@ -15,7 +15,8 @@ from tensorplug.observers.observation import describe
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tensorplug.compile.fusion.groups import FusedCall, Fusion
+    from tensorplug.compile.fusion.groups import Fusion
+    from tensorplug.compile.fusion.structures import FusedCall
     from tensorplug.compile.programs.memory import ProgramMemory
     from tensorplug.compile.tracing.trace import Call
     from tensorplug.contract.spec import KernelSpec
