@@ -11,6 +11,7 @@ import json
 import os
 import sys
 import warnings
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -105,28 +106,32 @@ class _Tried:
         self._atomics = ATOMICS64 in device.extensions.split()
 
     def try_together(self) -> list[str]:
-        """Try the first stages in few programs; return those that passed: all, or none.
+        """Try the first stages in two programs; return those that passed.
 
-        That of "binaries" is apart: with all kernels, drivers take long to make one.
+        The binary is that of a small program: with many kernels, drivers take long to make one.
         """
-        names = ["integers", "scalars", "groups", "long loops", "binaries"]
-        names.append(name_floats(VECTORS[0]))
-        parts = [
-            *(checks.integers(), checks.reals(), checks.groups(self._group), checks.loops()),
-            vector_checks.check_floats(VECTORS[0]),
-        ]
-        whole = "\n".join(source for source, _ in parts), [each for _, of in parts for each in of]
-        source, sums = checks.sums()
-        wrong = self._try(whole)
-        try:
+        parts = {
+            "integers": checks.integers(),
+            "scalars": checks.reals(),
+            "groups": checks.groups(self._group),
+            "long loops": checks.loops(),
+            name_floats(VECTORS[0]): vector_checks.check_floats(VECTORS[0]),
+        }
+        passed = []
+        with suppress(cl.Error):
+            program = self._build("\n".join(source for source, _ in parts.values()))
+            for name, (_, own) in parts.items():
+                if not self._compare(program, own):
+                    passed.append(name)
+        with suppress(cl.Error):
+            source, own = checks.sums()
             program = self._reload(self._build(source))
-            wrong = wrong or self._compare(program, sums)
-            if shared_memory.is_offered(self._at.device):
-                names.append("shared memory")
-                wrong = wrong or self._compare_shared(program, sums)
-        except cl.Error:
-            return []
-        return [] if wrong else names
+            if not self._compare(program, own):
+                passed.append("binaries")
+                shared = shared_memory.is_offered(self._at.device)
+                if shared and not self._compare_shared(program, own):
+                    passed.append("shared memory")
+        return passed
 
     def first(self, failed: set[str]) -> Iterator[tuple[str, Callable[[], str]]]:
         """Yield the stages that come first; the caller adds to ``failed`` meanwhile."""

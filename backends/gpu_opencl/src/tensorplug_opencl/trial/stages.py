@@ -2,7 +2,7 @@
 
 The first ones are tried before the device is opened, and the others before the first program that
 needs them. Drivers take long to start their compilers and little for a further kernel, so the
-first stages are tried in one program. Only if that fails is each tried by itself.
+first stages are tried in one program. What fails there is tried by itself.
 """
 
 from __future__ import annotations
