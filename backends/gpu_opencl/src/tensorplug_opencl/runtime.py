@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -32,6 +33,7 @@ from tensorplug_opencl.programs.program import Programs, read_title
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from tensorplug_loops.machine import Machine
     from tensorplug_opencl.machine.limits import Limits
     from tensorplug_opencl.memory.pool import Pooled
 
@@ -97,9 +99,6 @@ class Runtime:
         self.programs = Programs(self.context, device, self.name, keeps=limits.binaries)
         # Programs for CPUs have few work-items with long loops.
         self.is_cpu = bool(device.type & cl.device_type.CPU) and limits.long_loops
-        self.description = describe_loops(
-            device, limits, is_cpu=self.is_cpu, atomics64=self.has_atomics64
-        )
         self.parallel_items = device.max_compute_units * (512 if self.is_cpu else 2048)
 
     # The trial ------------------------------------------------------------------------
@@ -111,6 +110,13 @@ class Runtime:
             return False
         self.finish_trial()
         return self.limits.atomics64
+
+    @cached_property
+    def description(self) -> Machine:
+        """The device, as schedules of loops see it; they may use whatever it has."""
+        self.finish_trial()
+        has = self.has_atomics64
+        return describe_loops(self.device, self.limits, is_cpu=self.is_cpu, atomics64=has)
 
     def finish_trial(self) -> None:
         """Try what is left of the trial, before something needs it.
