@@ -9,6 +9,8 @@ dialect writes, with elementary functions only where the ``Machine`` names them.
               int64, and where memory may be read only if a condition holds, this condition and
               the value to take if it does not
 ``item``      the number of this work-item, an int64
+``half``      the first or the second half of a value's lanes, by the ``value``, 0 or 1; if there
+              are two, it is uniform. It stands outside of loops with lanes
 ``member``    the number of this work-item in its work-group, an int64
 
 Offsets count elements. In a loop with lanes, a value is *uniform*, or it differs from lane to
@@ -94,16 +96,6 @@ class Assign:
 
 
 @dataclass(frozen=True, slots=True)
-class Across:
-    """Name the fold of the lanes of a variable of ``dtype``, in pairs."""
-
-    name: str
-    variable: str
-    op: Combine
-    dtype: DType
-
-
-@dataclass(frozen=True, slots=True)
 class Store:
     """Write an element of an array."""
 
@@ -167,9 +159,7 @@ class Barrier:
     """Wait for all work-items of the work-group."""
 
 
-Statement: TypeAlias = (
-    Let | Declare | Assign | Across | Store | Update | Loop | If | Shared | Barrier
-)
+Statement: TypeAlias = Let | Declare | Assign | Store | Update | Loop | If | Shared | Barrier
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +194,7 @@ def load(name: str, dtype: DType, offset: Expression, *where: Expression) -> Exp
 
 def item() -> Expression:
     """Return the number of this work-item."""
-    return Expression("item", dtypes.int64)
+    return Expression("item", dtypes.int64, (), "item")  # type: ignore[arg-type]  # a name
 
 
 def neighbouring(

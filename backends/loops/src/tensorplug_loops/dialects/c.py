@@ -155,7 +155,7 @@ class Text:
             assert x.value is not None
             return literal(x.value, x.dtype)
         if x.op in {"variable", "item"}:
-            return str(x.value or "item")
+            return name_of(x)
         operands = [self._value(operand) for operand in x.operands]
         if x.op == "load":
             found = f"{x.value}[{operands[0]}]"

@@ -137,17 +137,6 @@ class _Writer:
             value = c.choose(self._mask, value, variable)
         self._emit(f"{each.name} = {value.text};")
 
-    def _across(self, each: st.Across) -> None:
-        value = self._names[each.variable]
-        if value.dtype is dt.bool_ and value.lanes > 1:
-            call = "any" if each.op in ("sum", "max") else "all"
-            value = Value(f"{call}({value.text})", dt.bool_)
-        while value.lanes > 1:
-            low, high = (f"{value.text}.{half}" for half in ("lo", "hi"))
-            half = value._replace(lanes=value.lanes // 2)
-            value = self._named(half._replace(text=c.combined(each.op, half, low, high)))
-        self._enter(each.name, value)
-
     def _store(self, each: st.Store) -> None:
         array, dtype = each.array, self._arrays[each.array]
         value, near = self._value(each.value), self._neighbours(each.offset)
@@ -329,13 +318,14 @@ class _Writer:
             kept = self._narrow if narrow else dtype
             return Value(c.literal(each.value, kept), kept)
         if op in ("item", "member"):
-            call = f"get_global_id({each.value or 0})" if op == "item" else "get_local_id(0)"
-            return Value(f"({c.TYPES[self._narrow]}){call}", self._narrow)
+            which = "global" if op == "item" else "local"
+            return Value(f"({c.TYPES[self._narrow]})get_{which}_id(0)", self._narrow)
         if op == "variable":
             return self._variable(str(each.value))
         lanes = max(operand.lanes for operand in operands)
-        if op == "cast":
-            return c.cast(operands[0], dtype)
+        if op in ("cast", "half"):
+            (x,) = operands
+            return c.cast(x, dtype) if op == "cast" else _half(x, int(each.value or 0))
         if op == "bitcast":
             operand = self._converted(operands[0], each.operands[0].dtype)
             return Value(
@@ -358,6 +348,14 @@ class _Writer:
                 text = f"convert_int{lanes}({text})"
             return Value(text, dt.bool_, lanes)
         return Value(c.apply(op, own, lanes, texts), own, lanes)
+
+
+def _half(value: Value, which: int) -> Value:
+    """Return the first or the second half of the lanes."""
+    text, lanes = f"{value.text}.{('lo', 'hi')[which]}", value.lanes // 2
+    if lanes == 1 and value.dtype is dt.bool_:
+        text = f"({text} != 0)"
+    return Value(text, value.dtype, lanes)
 
 
 def _assigned(body: Sequence[st.Statement]) -> Iterator[str]:

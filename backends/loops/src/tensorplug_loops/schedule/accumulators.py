@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from tensorplug.plugin import Expression
 from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import expressions as ex
 from tensorplug_loops.schedule.lowering import extreme
-from tensorplug_loops.statements import Across, Assign, name_of, variable
+from tensorplug_loops.statements import Assign, name_of, variable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tensorplug.plugin import DType, Expression, Scalar
+    from tensorplug.plugin import DType, Scalar
     from tensorplug_loops.schedule.writer import Writer
 
 DEPTH: Final = 16
@@ -126,10 +127,10 @@ class Accumulator:
         value = values[0]
         if not across or self._lanes == 1:
             return value
-        name = str(value.value)
-        result = w.fresh()
-        w.emit(Across(result, name, self._op, self.dtype))  # type: ignore[arg-type]
-        return variable(result, self.dtype)
+        for _ in range(self._lanes.bit_length() - 1):
+            halves = [w.let(Expression("half", self.dtype, (value,), which)) for which in (0, 1)]
+            value = w.here(combine(self._op, *halves))
+        return value
 
 
 class State:

@@ -18,50 +18,18 @@ from tensorplug_loops.schedule.accumulators import DEPTH, Accumulator, State
 from tensorplug_loops.schedule.lanes import choose_lanes, cost
 from tensorplug_loops.schedule.loops import reduced_axes
 from tensorplug_loops.schedule.lowering import Lowering
+from tensorplug_loops.schedule.references import levels_of, result_owners
 from tensorplug_loops.schedule.writer import ZERO, Writer
 from tensorplug_loops.statements import Array, Kernel, Store, item
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tensorplug.plugin import DType, Group
+    from tensorplug.plugin import DType
     from tensorplug_loops.machine import Machine
     from tensorplug_loops.schedule.loops import Loops
 
 _SHORT: Final = 32  # elements along the last axis, few enough to reduce one after the other
-
-
-def levels_of(group: Group) -> list[list[int]]:
-    """Return reductions and folds by level, numbered one after the other.
-
-    Each needs only results of levels before its own.
-    """
-    inputs, whose = len(group.inputs), result_owners(group)
-    levels: list[int] = []
-    for roots in results_roots(group):
-        used = [
-            levels[whose[int(node.value) - inputs]]  # type: ignore[arg-type]  # a number
-            for node in ex.order(roots, lambda _: False)
-            if node.op == "parameter" and int(node.value) >= inputs  # type: ignore[arg-type]
-        ]
-        levels.append(1 + max(used, default=-1))
-    return [
-        [number for number, level in enumerate(levels) if level == which]
-        for which in range(max(levels, default=-1) + 1)
-    ]
-
-
-def results_roots(group: Group) -> list[tuple[Expression, ...]]:
-    """Return the expressions of each reduction and fold."""
-    return [
-        *((each.expression,) for each in group.reductions),
-        *(fold.elements for fold in group.folds),
-    ]
-
-
-def result_owners(group: Group) -> list[int]:
-    """Return for each result, as parameters number them, the reduction or fold that has it."""
-    return [at for at, roots in enumerate(results_roots(group)) for _ in roots]
 
 
 @dataclass(frozen=True, slots=True)

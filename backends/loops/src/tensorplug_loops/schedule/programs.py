@@ -7,7 +7,6 @@ from math import prod
 from typing import TYPE_CHECKING, Final
 
 from tensorplug.plugin import (
-    Expression,
     Group,
     GroupInput,
     GroupOutput,
@@ -20,13 +19,14 @@ from tensorplug.plugin import expressions as ex
 from tensorplug_loops.schedule import scatters
 from tensorplug_loops.schedule.accumulators import accumulated
 from tensorplug_loops.schedule.loops import Loops, is_running, reduced_axes
-from tensorplug_loops.schedule.nests import (
-    Form,
-    Nest,
-    form_of,
+from tensorplug_loops.schedule.nests import Form, Nest, form_of
+from tensorplug_loops.schedule.references import (
     levels_of,
+    renumbered,
+    result_dtypes,
     result_owners,
     results_roots,
+    used,
 )
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class _Planner:
         numbers: list[int] = []
         if rest:
             results = [
-                GroupInput(TensorType(dtype, shape), kept) for dtype in _result_dtypes(group)
+                GroupInput(TensorType(dtype, shape), kept) for dtype in result_dtypes(group)
             ]
             numbers = [self._temporary(each.type.dtype, prod(shape)) for each in results]
         if split:
@@ -165,7 +165,7 @@ class _Planner:
                 self._add_scatter(replace(group, outputs=(output,)), inputs, outputs[j])
         for spans, numbers in together.items():
             own = replace(group, outputs=tuple(group.outputs[j] for j in numbers))
-            own, kept = _used(own)
+            own, kept = used(own)
             arrays = [inputs[k] for k in kept]
             self._add_nest(own, (*arrays, *(outputs[j] for j in numbers)), spans)
 
@@ -194,7 +194,7 @@ class _Planner:
         own = replace(
             output, type=type_, expression=ex.cast(output.expression, wide), initial=None
         )
-        scatter, kept = _used(replace(group, outputs=(own,)))
+        scatter, kept = used(replace(group, outputs=(own,)))
         loops = Loops(scatter, own.spans)
         if 0 not in loops.lengths:
             key = loops.key, self._machine, "scatter"
@@ -229,14 +229,14 @@ class _Planner:
                 group,
                 inputs=(*group.inputs, *(results[at] for at in before)),
                 reductions=tuple(
-                    replace(group.reductions[number], expression=_renumbered(root, new))
+                    replace(group.reductions[number], expression=renumbered(root, new))
                     for number, (root, *_) in enumerate(results_roots(group))
                     if number in level and number < count
                 ),
                 folds=tuple(
                     replace(
                         group.folds[number - count],
-                        elements=tuple(_renumbered(root, new) for root in roots),
+                        elements=tuple(renumbered(root, new) for root in roots),
                     )
                     for number, roots in enumerate(results_roots(group))
                     if number in level and number >= count
@@ -254,7 +254,7 @@ class _Planner:
         results: Sequence[GroupInput],
     ) -> None:
         """Add a launch for the parts of reductions, and those that combine the parts."""
-        group, kept = _used(group)
+        group, kept = used(group)
         loops = Loops(group)
         form = form_of(loops, self._machine, split=True)
         axis = loops.reduced.index(True)
@@ -359,48 +359,3 @@ def _keep(key: Hashable, kernel: Kernel, cost: int) -> None:
 
 def _along(shape: Sequence[int], spans: Sequence[bool]) -> tuple[int, ...]:
     return tuple(length for length, spanned in zip(shape, spans, strict=True) if spanned)
-
-
-def _result_dtypes(group: Group) -> list[DType]:
-    return [root.dtype for roots in results_roots(group) for root in roots]
-
-
-def _renumbered(root: Expression, new: dict[int, int]) -> Expression:
-    """Return an expression with other numbers of parameters."""
-    made: dict[int, Expression] = {}
-    for node in ex.order([root], lambda _: False):
-        operands = tuple(made[id(each)] for each in node.operands)
-        value = node.value
-        if node.op == "parameter":
-            value = new.get(int(value), int(value))  # type: ignore[arg-type]  # a number
-        made[id(node)] = Expression(node.op, node.dtype, operands, value)
-    return made[id(root)]
-
-
-def _used(group: Group) -> tuple[Group, list[int]]:
-    """Return a group without the inputs that it does not read, and the numbers of the others."""
-    roots = group.expressions()
-    indices = [len(each.index or ()) for each in group.inputs]
-    own = len(roots) - sum(indices) - sum(len(each.index or ()) for each in group.outputs)
-    parts, at = [], own
-    for count in indices:
-        parts.append(roots[at : at + count])
-        at += count
-    read: set[int] = set()
-    pending = [*roots[:own], *roots[at:]]
-    while pending:
-        found = {
-            int(node.value)  # type: ignore[arg-type]  # a number
-            for node in ex.order(pending, lambda _: False)
-            if node.op == "parameter"
-        }
-        pending = [root for k in found - read if k < len(parts) for root in parts[k]]
-        read |= found
-    kept = [k for k in range(len(group.inputs)) if k in read]
-    if len(kept) == len(group.inputs):
-        return group, kept
-    first = len(group.inputs)
-    new = {k: at for at, k in enumerate(kept)}
-    new |= {p: p - first + len(kept) for p in read if p >= first}
-    smaller = group.rewritten([_renumbered(root, new) for root in roots])
-    return replace(smaller, inputs=tuple(smaller.inputs[k] for k in kept)), kept

@@ -1,8 +1,9 @@
-"""Groups of the whole language through the system's C compiler, against the interpreter."""
+"""Groups of the whole language by the system's C compiler and by LLVM, against the interpreter."""
 
 from __future__ import annotations
 
 import random
+from functools import partial
 
 import numpy as np
 import pytest
@@ -14,9 +15,10 @@ from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import expressions as ex
 from tensorplug_conformance.interpreter import interpreter
 from tensorplug_loops import native
-from tensorplug_loops.dialects import c
+from tensorplug_loops.dialects import c, llvm
 from tensorplug_loops.schedule import plan
 
+from . import by_llvm
 from .random_groups import draw
 
 F, INT = dt.float32, dt.int64
@@ -32,6 +34,14 @@ def quickly(monkeypatch):
     native.command.cache_clear()
 
 
+COMPILERS = {
+    "C": native.compile_group,
+    "LLVM": by_llvm.compile_group,
+    "LLVM, wide": partial(by_llvm.compile_group, vector_bytes=64),
+}
+each_compiler = pytest.mark.parametrize("compile_group", COMPILERS.values(), ids=COMPILERS)
+
+
 def assert_same(found, wanted, rtol=1e-6):
     assert len(found) == len(wanted)
     for own, other in zip(found, wanted, strict=True):
@@ -43,17 +53,19 @@ def assert_same(found, wanted, rtol=1e-6):
             np.testing.assert_allclose(*wide, rtol=rtol)
 
 
+@each_compiler
 @given(st.integers(0, 1 << 40))
 @settings(max_examples=25, deadline=None)
-def test_random_groups(seed):
+def test_random_groups(compile_group, seed):
     group, arrays = draw(random.Random(seed))
     with np.errstate(all="ignore"):
         wanted = interpreter(group)(*arrays)
-    assert_same(native.compile_group(group)(*arrays), wanted)
+    assert_same(compile_group(group)(*arrays), wanted)
 
 
+@each_compiler
 @pytest.mark.parametrize("dtype", [dt.float16, dt.bfloat16, dt.float32, dt.float64], ids=str)
-def test_functions(dtype):
+def test_functions(compile_group, dtype):
     type_, whole = TensorType(dtype, (301,)), (True,)
     arrays = [np.linspace(*ends, 301).astype(dtype.numpy) for ends in ((-3, 3), (2, 5))]
     outputs = tuple(
@@ -63,14 +75,15 @@ def test_functions(dtype):
     group = Group("functions", (301,), (GroupInput(type_, whole),) * 2, (), outputs)
     with np.errstate(all="ignore"):
         wanted = interpreter(group)(*arrays)
-    assert_same(native.compile_group(group)(*arrays), wanted, rtol=4 * dtype.eps)
+    assert_same(compile_group(group)(*arrays), wanted, rtol=8 * dtype.eps)
 
 
 CASTS = [dt.bool_, *sorted(dt.INTEGER, key=str), *sorted(dt.FLOATING, key=str)]
 
 
+@each_compiler
 @pytest.mark.parametrize("source", CASTS, ids=str)
-def test_casts(source):
+def test_casts(compile_group, source):
     """Of every number that is hard for its dtype, to all dtypes."""
     rng = np.random.default_rng(3)
     if source is dt.bool_:
@@ -91,7 +104,7 @@ def test_casts(source):
     )
     group = Group("casts", x.shape, (GroupInput(type_, (True,)),), (), outputs)
     with np.errstate(all="ignore"):
-        assert_same(native.compile_group(group)(x), interpreter(group)(x), rtol=0)
+        assert_same(compile_group(group)(x), interpreter(group)(x), rtol=0)
 
 
 def row_sums(m, n):
@@ -172,13 +185,15 @@ def first_largest(m, n):
 )
 def test_one_program_serves_all_lengths(make):
     """Of 50 lengths, and the first and the last are computed."""
-    texts = set()
+    texts, vectors = set(), set()
     rng = np.random.default_rng(0)
     for number in range(50):
         m, n = 8 + 3 * number, 5 + 2 * number
         group = make(m, n)
         program = plan(group, c.MACHINE)
         texts.add(tuple(c.write(launch.kernel) for launch in program.launches))
+        lanes = plan(group, by_llvm.machine(64))
+        vectors.add(tuple(llvm.write(launch.kernel) for launch in lanes.launches))
         if number in {0, 49}:
             arrays = [
                 rng.integers(0, 50, each.type.shape)
@@ -189,9 +204,11 @@ def test_one_program_serves_all_lengths(make):
             found, wanted = native.compile_group(group)(*arrays), interpreter(group)(*arrays)
             np.testing.assert_allclose(found[0], wanted[0], rtol=1e-5, atol=1e-5)
     assert len(texts) <= 2  # short rows lie side by side in lanes
+    assert len(vectors) <= 2
 
 
-def test_long_sums_are_accurate():
+@each_compiler
+def test_long_sums_are_accurate(compile_group):
     x = np.full((2, 300_001), np.float32(0.1))
     for dtype in (dt.float32, dt.float64, dt.float16):
         own = x.astype(dtype.numpy)
@@ -199,7 +216,7 @@ def test_long_sums_are_accurate():
         total = Reduction("sum", ex.parameter(0, dtype), (False, True))
         out = GroupOutput(ex.parameter(1, dtype), TensorType(dtype, (2,)), (True, False))
         group = Group("sum", own.shape, (GroupInput(type_, WHOLE),), (total,), (out,))
-        (found,) = native.compile_group(group)(own)
+        (found,) = compile_group(group)(own)
         exact = own.astype(np.longdouble).sum(1)
         np.testing.assert_allclose(found.astype(np.longdouble), exact, rtol=dtype.eps)
 

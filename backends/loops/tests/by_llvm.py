@@ -1,0 +1,52 @@
+"""Groups through llvmlite, with vectors of any width: a function of NumPy arrays."""
+
+from __future__ import annotations
+
+import ctypes
+
+import llvmlite.binding as llvm
+import numpy as np
+
+from tensorplug_loops.dialects.llvm import write
+from tensorplug_loops.machine import Machine
+from tensorplug_loops.schedule import plan
+
+
+def machine(vector_bytes):
+    return Machine(vector_bytes=vector_bytes, narrow=frozenset({"float16"}))
+
+
+def load(text):
+    """Return the engine of a module, and the address of its function."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    target = llvm.Target.from_default_triple()
+    features = llvm.get_host_cpu_features().flatten()
+    options = {"cpu": llvm.get_host_cpu_name(), "features": features, "opt": 1}
+    module = llvm.parse_assembly(text)
+    module.verify()
+    builder = llvm.create_pass_builder(
+        target.create_target_machine(**options), llvm.create_pipeline_tuning_options(1)
+    )
+    builder.getModulePassManager().run(module, builder)
+    engine = llvm.create_mcjit_compiler(module, target.create_target_machine(**options))
+    engine.finalize_object()
+    return engine, engine.get_function_address("run")
+
+
+def compile_group(group, vector_bytes=32):
+    program = plan(group, machine(vector_bytes))
+    loaded = [load(write(launch.kernel)) for launch in program.launches]
+
+    def run(*arrays):
+        outputs = [np.empty(type_.shape, type_.dtype.numpy) for type_ in program.outputs]
+        buffers = [*map(np.ascontiguousarray, arrays), *outputs]
+        buffers += [np.empty(size, dtype.numpy) for dtype, size in program.temporaries]
+        for launch, (_, address) in zip(program.launches, loaded, strict=True):
+            pointers = [buffers[number].ctypes.data for number in launch.arrays]
+            block = [0, launch.items, 1, *pointers, *launch.numbers]
+            function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)
+            function((ctypes.c_int64 * len(block))(*block))
+        return outputs
+
+    return run
