@@ -13,7 +13,7 @@ from tensorplug.plugin import BackendUnavailableError
 from tensorplug_conformance.interpreter import interpreter
 
 from .random_groups import draw
-from .test_plain_c import assert_same
+from .test_dialects import assert_same
 
 loops = pytest.importorskip("tensorplug_opencl.groups.loops")
 

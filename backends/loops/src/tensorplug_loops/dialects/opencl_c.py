@@ -325,7 +325,7 @@ class _Writer:
         lanes = max(operand.lanes for operand in operands)
         if op in ("cast", "half"):
             (x,) = operands
-            return c.cast(x, dtype) if op == "cast" else _half(x, int(each.value or 0))
+            return c.cast(x, dtype) if op == "cast" else _half(x, bool(each.value))
         if op == "bitcast":
             operand = self._converted(operands[0], each.operands[0].dtype)
             return Value(
@@ -350,7 +350,7 @@ class _Writer:
         return Value(c.apply(op, own, lanes, texts), own, lanes)
 
 
-def _half(value: Value, which: int) -> Value:
+def _half(value: Value, which: bool) -> Value:  # noqa: FBT001  # of two
     """Return the first or the second half of the lanes."""
     text, lanes = f"{value.text}.{('lo', 'hi')[which]}", value.lanes // 2
     if lanes == 1 and value.dtype is dt.bool_:
