@@ -81,9 +81,9 @@ class Leaves:
         if known is None:
             # Numbers go into the expression, where compilers see them. They are read from the
             # device here, once for all runs.
-            if isinstance(source, Constant) and type_.size == 1:
-                number = source.placement.device.backend.to_host(source.buffer)
-                known = constant(number.reshape(()).item(), type_.dtype)
+            number = source.number() if isinstance(source, Constant) else None
+            if number is not None:
+                known = constant(number, type_.dtype)
             else:
                 known = self.new(type_.dtype)
                 self.sources[self._count - 1] = (source, axes)

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tensorplug.autodiff.tape import find_boundary, mark
 from tensorplug.compile.arguments.floats import Floats, TracedFloat, fixed
 from tensorplug.compile.tracing.traced_device import TracedDevice
+from tensorplug.compile.tracing.uniform import OF_TYPES, Uniform
 from tensorplug.compile.tracing.values import Constant, Held, Value, error, needs_data
 from tensorplug.contract import dtypes as dt
 from tensorplug.dispatch.context import Context, current_context
@@ -23,7 +24,6 @@ from tensorplug.engine.operands import flatten
 from tensorplug.engine.plans import BY_OPS, Plan
 from tensorplug.engine.resolution import resolve, resolve_decomposition
 from tensorplug.observers import callsite
-from tensorplug.ops import creation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -38,9 +38,6 @@ if TYPE_CHECKING:
     from tensorplug.observers.callsite import CallSite
     from tensorplug.tensors.variable import Variable
 
-
-# The results of these depend only on the types of their inputs.
-_OF_TYPES: Final = {creation.ONES_LIKE: creation.ones, creation.ZEROS_LIKE: creation.zeros}
 
 Operand: TypeAlias = "Value | Constant | list[Value | Constant] | None"
 
@@ -114,6 +111,7 @@ class Trace:
         self.reads: list[Read] = []
         self.assigned: dict[int, tuple[Variable, Tensor]] = {}  # new contents, by identity
         self._constants: dict[int, Constant] = {}
+        self._uniform = Uniform()
         self._numbers: dict[FloatInput, Value] = {}
         self._sources: dict[int, TracedFloat] = {}
         self.held: dict[int, tuple[Held, Any]] = {}  # new numbers, by the identity of the cell
@@ -304,7 +302,7 @@ class Trace:
             if isinstance(buffer, Carried):
                 raise tensor._placement.device.interpreter.escaped()
             home = self.real.home(tensor.dtype) or self.real
-            constant = Constant(buffer, home.placement(tensor.type))
+            constant = Constant(buffer, home.placement(tensor.type), self._uniform.find(buffer))
             self._constants[id(buffer)] = constant
         return constant
 
@@ -357,12 +355,13 @@ class Trace:
             for value in inputs
         ]
         recorded = Call(plan, operands, [])
-        create = _OF_TYPES.get(plan.spec)
+        create = OF_TYPES.get(plan.spec)
         if create is not None:
             type_ = plan.output.type
             outputs = [create(type_.shape, dtype=type_.dtype)]
         elif self.folds and not any(isinstance(operand, Value) for operand in recorded.operands()):
             outputs = self._compute(plan, inputs)
+            self._uniform.note(plan, recorded.operands(), outputs)
         elif not plan.static_shapes:
             raise needs_data(
                 f"the output shape of {plan.describe()} depends on the data of the arguments; "

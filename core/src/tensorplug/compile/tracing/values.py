@@ -9,6 +9,7 @@ from tensorplug.errors import CompileError, DataNeededError
 from tensorplug.observers import callsite
 
 if TYPE_CHECKING:
+    from tensorplug.contract.dtypes import Scalar
     from tensorplug.dispatch.device import Placement
 
 
@@ -21,10 +22,28 @@ class Value:
 
 @dataclass(eq=False, slots=True)
 class Constant:
-    """A buffer that every run of a program uses."""
+    """A buffer that every run of a program uses.
+
+    ``uniform``: the number that all its elements are, or the constant of one element that they
+    are copies of; None if that is not known.
+    """
 
     buffer: Any
     placement: Placement
+    uniform: Scalar | Constant | None = None
+
+    def number(self) -> Scalar | None:
+        """Return the number that all elements are; None if that is not known.
+
+        It may be read from the device.
+        """
+        if isinstance(self.uniform, Constant):
+            return self.uniform.number()
+        if self.uniform is None and self.placement.type.size == 1:
+            array = self.placement.device.backend.to_host(self.buffer)
+            number: Scalar = array.reshape(()).item()
+            return number
+        return self.uniform
 
 
 def error(message: str) -> CompileError:
