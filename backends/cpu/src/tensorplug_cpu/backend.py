@@ -10,7 +10,7 @@ import numpy as np
 
 from tensorplug.plugin import BackendMemoryError, DType, Group, TensorType
 from tensorplug.plugin import dtypes as dt
-from tensorplug_cpu import groups
+from tensorplug_cpu import gaps, groups
 from tensorplug_cpu.constants import bind
 from tensorplug_cpu.jit.stepping import bodies
 from tensorplug_cpu.memory import tracing as memory_tracing
@@ -135,7 +135,7 @@ class CpuBackend:
 
     def compile_group(self, group: Group) -> Callable[..., list[Array]] | None:
         """Return a function that computes a group in one pass, or block by block."""
-        return groups.compile_group(group)
+        return gaps.compile_group(group)
 
     def compile_loop(self, body: loop_bodies.LoopBody) -> Callable[..., list[Array]] | None:
         """Return a function that runs all steps of a loop natively."""
