@@ -102,7 +102,7 @@ class _Extents:
         if op == "variable":
             return self._names.get(str(each.value))
         if op in {"item", "member"}:
-            return _Extent(0, self._items)
+            return _Extent(0, self._items - 1)
         kept = [operand for operand in operands[op == "where" :] if operand is not None]
         if len(kept) < len(operands) - (op == "where") or op == "load":
             return None
@@ -122,11 +122,11 @@ def _computed(op: str, kept: list[_Extent]) -> _Extent | None:
         return _Extent(min(products), max(products))
     if op in {"where", "bitwise_or"}:
         return _Extent(min(a.low, b.low), max(a.high, b.high))
-    if op == "bitwise_and" and a.low >= 0:
-        return _Extent(0, a.high)
+    if op == "bitwise_and" and b.high < 0:  # without the last digits
+        return _Extent(a.low + b.low, a.high)
     if op == "rest":
         most = max(abs(b.low), abs(b.high))
-        return _Extent(-most if a.low < 0 else 0, most)
+        return _Extent(1 - most if a.low < 0 else 0, most - 1)
     if op == "quotient":
         most = max(abs(a.low), abs(a.high))
         return _Extent(-most if min(*a, *b) < 0 else 0, most)

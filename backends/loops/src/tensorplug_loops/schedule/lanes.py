@@ -28,25 +28,28 @@ _COSTS: Final = {
 def cost(roots: Iterable[Expression]) -> int:
     """Return about how many instructions usually compute the roots for a vector of elements."""
     nodes = ex.order(roots, lambda _: False, rare=False)
-    return sum(_COSTS.get(node.op, 1) for node in nodes)
+    return sum(_COSTS.get(node.op, 20 if node.op in ex.FUNCTIONS else 1) for node in nodes)
 
 
 def choose_lanes(machine: Machine, loops: Loops, axis: int) -> int:
     """Return the lanes of vectors: as many as numbers of the most common size in a register.
 
-    1 if little is computed, and elements do not lie side by side along the axis of the lanes.
+    No more than the axis has elements, and 1 if little is computed of elements that do not lie
+    side by side along the axis.
     """
     roots = loops.roots
     apart = [operand for operand in loops.operands if not _is_near(operand, axis)]
     if apart and cost(roots) <= _LITTLE * len(loops.operands):
         return 1
     sizes = Counter(
-        node.dtype.itemsize
+        node.dtype.compute.itemsize
         for node in ex.order(roots, lambda _: False)
         if node.dtype is not dt.bool_ and node.op not in {"constant", "axis"}
     )
     (size, _), *_ = sizes.most_common(1) or [(1, 0)]
-    return max(1, min(machine.lanes, machine.vector_bytes // size))
+    length = max(1, *loops.lengths[axis : axis + 1], 1)
+    most = 1 << length.bit_length() - 1
+    return max(1, min(machine.lanes, machine.vector_bytes // size, most))
 
 
 def _is_near(operand: Operand, axis: int) -> bool:

@@ -39,19 +39,22 @@ class Form:
     ``segmented``: whether the last axis is a loop in each item, over a segment of ``size``
     elements, of which there are ``segments``. ``split``: whether an item takes a ``part`` of the
     first reduced axis, of which there are ``parts``, and the kernel writes what has accumulated.
+    ``lanes``: of vectors. ``whole``: whether a segment is all of the axis.
     """
 
     segmented: bool
     split: bool
+    lanes: int = 1
+    whole: bool = False
 
 
 def form_of(loops: Loops, machine: Machine, *, split: bool) -> Form:
     """Return the form of a kernel."""
     kept = [axis for axis, reduced in enumerate(loops.reduced) if not reduced]
-    if not kept or machine.neighbours:
-        return Form(segmented=False, split=split)
-    inner = prod(loops.lengths[kept[-1] + 1 :])
-    return Form(segmented=inner <= _SHORT, split=split)
+    segmented = bool(kept) and not machine.neighbours
+    segmented = segmented and prod(loops.lengths[kept[-1] + 1 :]) <= _SHORT
+    last = kept[-1] if segmented else len(loops.reduced) - 1
+    return Form(segmented, split, choose_lanes(machine, loops, last))
 
 
 class Nest:
@@ -71,9 +74,7 @@ class Nest:
             *([next(rest) for _ in fold.elements] for fold in self._group.folds),
         ]
         self._axes = [axis for axis, reduced in enumerate(loops.reduced) if reduced]
-        kept = [axis for axis, reduced in enumerate(loops.reduced) if not reduced]
-        last = kept[-1] if form.segmented else len(loops.reduced) - 1
-        self._lanes = choose_lanes(machine, loops, last)
+        self._lanes = form.lanes
         self.cost = cost(loops.roots) + 2 * len(loops.operands)
         self._extra: list[Array] = []
         self._part: Expression | None = None
@@ -84,8 +85,10 @@ class Nest:
         w, loops, form = self.w, self._loops, self._form
         kept = [axis for axis, reduced in enumerate(loops.reduced) if not reduced]
         outer = kept[:-1] if form.segmented else kept
-        number = w.let(item()) if outer or form.segmented or form.split else ZERO
-        if form.segmented:
+        cut = form.segmented and not form.whole
+        number = w.let(item()) if outer or cut or form.split else ZERO
+        low, high = ZERO, w.number(f"n{kept[-1]}") if form.segmented else ZERO
+        if cut:
             more = bool(outer) or form.split
             number, low, high = self._segment(
                 number, f"n{kept[-1]}", "size", "segments", more=more

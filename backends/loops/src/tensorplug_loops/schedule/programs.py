@@ -333,6 +333,7 @@ class _Planner:
             size = max(16, min(kept[-1], self._machine.segment // max(1, inside)))
             segments = -(-kept[-1] // size)
             loops.values.update(size=size, segments=segments)
+            form = replace(form, whole=segments == 1)
             items, inside = prod(kept[:-1]) * segments, inside * size
         if form.split:
             items, inside = items * loops.values["parts"], inside // loops.values["parts"]
