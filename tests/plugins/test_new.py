@@ -18,7 +18,7 @@ from tensorplug.command_line.commands import main
 from tensorplug.command_line.new_names import Names, checked
 from tensorplug.errors import ArgumentError
 
-KINDS = ["backend", "extension"]
+KINDS = ["backend", "dialect", "extension"]
 LONGEST = "a-name-of-thirty-letters-0-1-2"
 NAMES = ["x", "two-words", LONGEST]
 
@@ -57,7 +57,7 @@ def test_all_files_are_written(project):
         *("pyproject.toml", "README.md", "LICENSE", ".gitignore", "tests/test_plugin.py"),
         *(".github/workflows/certify.yml", f"{package}/py.typed", f"{package}/plugin.py"),
     }
-    assert ("expectations.toml" in project.written) == (project.kind == "backend")
+    assert ("expectations.toml" in project.written) == (project.kind != "extension")
 
 
 @pytest.mark.parametrize("command", [["check"], ["format", "--check"]], ids=" ".join)
@@ -75,10 +75,10 @@ def test_project_passes_its_own_linter(project, command):
 def test_metadata(project):
     table = tomllib.loads((project.folder / "pyproject.toml").read_text("utf-8"))
     names, about = project.names, table["project"]
-    name = names.name if project.kind == "backend" else names.identifier
-    assert about["entry-points"] == {
-        f"tensorplug.{project.kind}s": {name: f"{names.package}.plugin"}
-    }
+    group, name = "backends", names.name
+    if project.kind == "extension":
+        group, name = "extensions", names.identifier
+    assert about["entry-points"] == {f"tensorplug.{group}": {name: f"{names.package}.plugin"}}
     assert (about["name"], about["license"]) == (names.distribution, "Apache-2.0")
     assert about["authors"] == [{"name": f"The {names.distribution} developers"}]
     extras = about["optional-dependencies"]
@@ -97,16 +97,18 @@ def test_places_to_replace_are_marked(project):
         marked
         == {
             "backend": {"plugin", "backend", "kernels"},
+            "dialect": {"plugin", "backend", "device", "dialect"},
             "extension": {"op", "cpu", "opencl", "gradients", "decompositions", "cases"},
         }[project.kind]
     )
     assert "grep -rn REPLACE src" in (project.folder / "README.md").read_text("utf-8")
 
 
-def test_a_backend_is_small(tmp_path):
-    make("small", folder=tmp_path)
+@pytest.mark.parametrize(("kind", "most"), [("backend", 350), ("dialect", 250)])
+def test_a_backend_is_small(kind, most, tmp_path):
+    make("small", kind, folder=tmp_path)
     files = (tmp_path / "src").rglob("*.py")
-    assert sum(len(path.read_text("utf-8").splitlines()) for path in files) <= 350
+    assert sum(len(path.read_text("utf-8").splitlines()) for path in files) <= most
 
 
 def test_spellings_of_a_name():
@@ -134,6 +136,9 @@ def test_command_prints_the_next_steps(capsys, tmp_path, monkeypatch):
     for name in ("tensorplug-hard-tanh: ", "cd tensorplug-hard-tanh", "--kernels HardTanh"):
         assert name in said
     assert (tmp_path / "tensorplug-hard-tanh/src/tensorplug_hard_tanh/op.py").is_file()
+    assert main(["new", "acme", "--dialect"]) == 0
+    assert "It computes with a C compiler." in capsys.readouterr().out
+    assert (tmp_path / "tensorplug-acme/src/tensorplug_acme/dialect.py").is_file()
 
 
 # What is refused --------------------------------------------------------------------------
@@ -257,9 +262,17 @@ def tensorplug_kernels""",
 }
 
 
-@pytest.mark.parametrize("devices", [{}, DEVICES], ids=["one device", "two devices"])
-def test_a_projects_tests_pass_whatever_its_devices(devices, tmp_path):
-    project = make("acme", folder=tmp_path)
+@pytest.mark.parametrize(
+    ("kind", "devices"),
+    [
+        ("backend", {}),
+        ("backend", DEVICES),
+        pytest.param("dialect", {}, marks=pytest.mark.slow),
+    ],
+    ids=["one device", "two devices", "by a C compiler"],
+)
+def test_a_projects_tests_pass_whatever_its_devices(kind, devices, tmp_path):
+    project = make("acme", kind, folder=tmp_path)
     for name, changes in devices.items():
         path = tmp_path / "src/tensorplug_acme" / name
         text = path.read_text("utf-8")
@@ -278,7 +291,7 @@ def test_a_projects_tests_pass_whatever_its_devices(devices, tmp_path):
     result = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(tmp_path / "src")},
+        env={**os.environ, "PYTHONPATH": str(tmp_path / "src"), "CFLAGS": "-O1"},
         capture_output=True,
         text=True,
         check=False,

@@ -69,7 +69,6 @@ def _identity() -> str:
     return "\0".join([*words, version.stdout, os.uname().machine if hasattr(os, "uname") else ""])
 
 
-@cache
 def compile_text(text: str) -> Callable[..., None]:
     """Return the function ``run`` of a C text; it runs without the interpreter's lock.
 
@@ -77,6 +76,12 @@ def compile_text(text: str) -> Callable[..., None]:
         CompilationError: there is no compiler, or it refuses the text.
 
     """
+    _NOTICE.using(text)  # explain shows it
+    return _built(text)
+
+
+@cache
+def _built(text: str) -> Callable[..., None]:
     words = command()
     key = hashlib.sha256(f"{_identity()}\0{text}".encode()).hexdigest()
     folder = _FOLDER.find()
@@ -114,8 +119,6 @@ class Run:
     def __init__(self, program: Program, threads: int) -> None:
         self._program, self._threads = program, threads
         texts = [c.write(launch.kernel) for launch in program.launches]
-        for text in texts:
-            _NOTICE.using(text)
         self.source = "\n".join(dict.fromkeys(texts))
         self._functions = [compile_text(text) for text in texts]
 

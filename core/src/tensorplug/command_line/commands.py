@@ -147,7 +147,8 @@ def _doctor(options: argparse.Namespace, printer: Printer) -> int:
 
 
 def _new(options: argparse.Namespace, printer: Printer) -> int:
-    kind: Kind = "extension" if options.extension else "backend"
+    kind: Kind = "dialect" if options.dialect else "backend"
+    kind = "extension" if options.extension else kind
     project = new.create(options.name, kind, options.directory, options.author, options.license)
     printer.text(new.advice(project))
     return DONE

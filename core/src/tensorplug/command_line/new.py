@@ -1,8 +1,8 @@
 """``python -m tensorplug new``: writes a distribution that works at once, as a starting point.
 
-The sources come from two examples of the repository's ``plugins_example``; ``hatch_build.py``
-copies them into wheels and sdists. The other files come from ``templates``, where the project is
-called ``acme``.
+The sources of a backend and of an extension come from two examples of the repository's
+``plugins_example``; ``hatch_build.py`` copies them into wheels and sdists. The other files come
+from ``templates``, where the project is called ``acme``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 LICENSE: Final = "Apache-2.0"  # as the templates have it
 
 _TEMPLATE: Final = Names.of("acme")
-# The folder and the names of the example that has the sources of each kind of project.
+# The folder and the names of the example that has the sources of a kind of project.
 _EXAMPLES: Final[Mapping[Kind, tuple[str, Names]]] = {
     "backend": (
         "minimal_backend",
@@ -38,6 +38,7 @@ _EXAMPLES: Final[Mapping[Kind, tuple[str, Names]]] = {
         Names("swish", "tensorplug-example-swish", "tensorplug_example_swish"),
     ),
 }
+_LIKE: Final[Mapping[Kind, Kind]] = {"dialect": "backend"}  # for files that a kind does not have
 _CACHE: Final = re.compile(r"__pycache__|\..*_cache")  # pip compiles what it installs, for one
 _SPDX: Final = re.compile(r"[A-Za-z0-9.+-]+( (AND|OR|WITH) [A-Za-z0-9.+-]+)*")
 
@@ -80,11 +81,7 @@ def create(name: str, kind: Kind, folder: Path | None, author: str, license: str
 
 def rendered(kind: Kind, names: Names, author: str, license: str = LICENSE) -> dict[str, str]:
     """Return the files of a distribution, by their paths in it."""
-    template = files("tensorplug.command_line") / "templates" / kind
-    example, example_names = _EXAMPLES[kind]
-    sources = template / "src"
-    if not sources.is_dir():  # in a checkout
-        sources = Path(__file__).parents[4] / "plugins_example" / example / "src"
+    templates = files("tensorplug.command_line") / "templates"
     renamed = {
         "The tensorplug-acme developers": author,
         LICENSE: license,
@@ -92,12 +89,19 @@ def rendered(kind: Kind, names: Names, author: str, license: str = LICENSE) -> d
     }
     documents = {
         _replaced(path, renamed): _replaced(text, renamed)
-        for path, text in _texts(template)
-        if not path.startswith("src/")
+        for each in (_LIKE.get(kind), kind)
+        if each
+        for path, text in _texts(templates / each)
+        if (kind not in _EXAMPLES and each == kind) or not path.startswith("src/")
     }
-    renamed = _renaming(example_names, names, kind)
-    for path, text in _texts(sources, "src/"):
-        documents[_replaced(path, renamed)] = _replaced(text, renamed)
+    if kind in _EXAMPLES:
+        example, example_names = _EXAMPLES[kind]
+        sources = templates / kind / "src"
+        if not sources.is_dir():  # in a checkout
+            sources = Path(__file__).parents[4] / "plugins_example" / example / "src"
+        renamed = _renaming(example_names, names, kind)
+        for path, text in _texts(sources, "src/"):
+            documents[_replaced(path, renamed)] = _replaced(text, renamed)
     return dict(sorted(documents.items()))
 
 
@@ -108,7 +112,7 @@ def _renaming(old: Names, new: Names, kind: Kind) -> dict[str, str]:
         old.package: new.package,
         old.title: new.title,
         old.identifier.upper(): new.identifier.upper(),
-        old.name: new.name if kind == "backend" else new.identifier,
+        old.name: new.identifier if kind == "extension" else new.name,
     }
 
 
@@ -137,10 +141,10 @@ def _write(texts: Mapping[str, str], folder: Path) -> None:
 
 def advice(project: Project) -> str:
     """Return the next steps, as text for a terminal."""
-    certify = {
-        "backend": f"--backend {project.names.name} --level 2",
-        "extension": f"--backend cpu --level 3 --kernels {project.names.title}",
-    }[project.kind]
+    certify = f"--backend {project.names.name} --level 2"
+    if project.kind == "extension":
+        certify = f"--backend cpu --level 3 --kernels {project.names.title}"
+    now = "a C compiler" if project.kind == "dialect" else "NumPy"
     return f"""\
 {project.names.distribution}: {len(project.written)} files in {project.folder}. Try it:
 
@@ -149,4 +153,4 @@ def advice(project: Project) -> str:
   python -m pytest
   tensorplug-conformance run {certify}
 
-It computes with NumPy. `grep -rn REPLACE src` lists what to replace; see README.md."""
+It computes with {now}. `grep -rn REPLACE src` lists what to replace; see README.md."""

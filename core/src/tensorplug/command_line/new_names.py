@@ -15,7 +15,7 @@ from tensorplug.plugins import catalogue
 from tensorplug.plugins.metadata import RESERVED
 from tensorplug.system.distributions import FOLDERS
 
-Kind = Literal["backend", "extension"]
+Kind = Literal["backend", "dialect", "extension"]
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _LONGEST: Final = 30
@@ -62,10 +62,10 @@ def checked(name: str, kind: Kind) -> Names:
         raise ArgumentError(f"{name!r} is a Python keyword; choose another name")
     if name in (*RESERVED, *_OURS):
         raise ArgumentError(f"{name!r} is a name of tensorplug itself; choose another")
-    if kind == "backend":
-        _check_backend(names)
-    else:
+    if kind == "extension":
         _check_op(names)
+    else:
+        _check_backend(names)
     if installed := list(metadata.distributions(name=names.distribution)):
         raise ArgumentError(
             f"{names.distribution} {installed[0].version} is already installed; choose another "

@@ -142,8 +142,14 @@ def _add_new(parser: Parser) -> None:
     parser.add_argument(
         "name", metavar="NAME", help="of the backend or the op, such as acme or acme-gpu"
     )
-    parser.add_argument(
+    kinds = parser.add_mutually_exclusive_group()
+    kinds.add_argument(
         "--extension", action="store_true", help="an op for other people's backends"
+    )
+    kinds.add_argument(
+        "--dialect",
+        action="store_true",
+        help="a backend whose kernels tensorplug-loops writes for the device's compiler",
     )
     parser.add_argument(
         "--directory", type=Path, metavar="DIR", help="where to (default: tensorplug-NAME)"
