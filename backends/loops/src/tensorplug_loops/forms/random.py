@@ -72,3 +72,29 @@ def random_uniform(key: Operand, *, start: int, out: TensorType) -> Form:
         digits = out.dtype.significand
         number = word >> (32 - digits)
     return loops.write(out, expressions.cast(number, out.dtype) * 2.0**-digits)
+
+
+@forms.form(specs.RANDOM_INTEGERS)
+def random_integers(key: Operand, span: Operand, *, start: int, out: TensorType) -> Form:
+    """Return the leading half of a number of twice the bits, times the span; 0 is 2**bits."""
+    loops, words = _draw(key, start, out.dtype.itemsize // 2, out)
+    number = loops.read_in_order(span, () if span.size == 1 else None)
+    if out.dtype is dt.uint32:
+        low, high, wide = (expressions.cast(each, dt.uint64) for each in (*words, number))
+        wide = expressions.where(wide > 0, wide, 2**32)
+        return loops.write(
+            out, expressions.cast((high * wide + (low * wide >> 32)) >> 32, out.dtype)
+        )
+    lower, upper = _joined(*words[:2]), _joined(*words[2:])
+    below = upper * number
+    carried = below + _upper_half(lower, number) < below
+    scaled = _upper_half(upper, number) + expressions.cast(carried, dt.uint64)
+    return loops.write(out, expressions.where(number > 0, scaled, upper))
+
+
+def _upper_half(a: Expression, b: Expression) -> Expression:
+    """Return the upper 64 bits of a product, in digits of 32 bits; no partial sum overflows."""
+    digit = 2**32 - 1
+    one = (a >> 32) * (b & digit) + ((a & digit) * (b & digit) >> 32)
+    two = (a & digit) * (b >> 32) + (one & digit)
+    return (a >> 32) * (b >> 32) + (one >> 32) + (two >> 32)

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from tensorplug.algorithms import scatter_depth
-from tensorplug.plugin import KernelRefusedError, Shape, TensorType, specs
+from tensorplug.algorithms import highest, lowest, scatter_depth
+from tensorplug.plugin import Scalar, Shape, TensorType, expressions, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_loops.forms.loops import Loops, from_end
-from tensorplug_loops.forms.table import FormTable
+from tensorplug_loops.forms.table import FormTable, Operand
 
 if TYPE_CHECKING:
     from tensorplug.plugin import Expression
-    from tensorplug_loops.forms.table import Form, Operand
+    from tensorplug_loops.forms.table import Form
 
 forms = FormTable()
 
@@ -24,11 +25,15 @@ _REDUCTIONS: Final = {"add": "sum", "multiply": "prod", "max": "max", "min": "mi
 def _scatter(
     indices: Operand,
     updates: Operand,
-    tensor: Operand | None,
+    met: Operand | Scalar,
     combine: Any,
     out: TensorType,
+    value: Expression | None = None,
 ) -> Form:
-    """Loop over the updates; ``tensor`` is what they meet, zeros if there is none."""
+    """Loop over the updates, which ``met`` the elements of a tensor, or a number.
+
+    ``value``: what is written in their place.
+    """
     depth = scatter_depth(indices.shape, updates.shape, out.shape)
     loops = Loops(updates.shape)
     lead = loops.axes[: updates.rank - (out.rank - depth)]
@@ -37,15 +42,15 @@ def _scatter(
     for number, length in enumerate(out.shape[:depth]):
         at = [*each, number][: indices.rank] if indices.rank > len(lead) else each
         index.append(from_end(loops.read(indices, *at), length))
-    value = loops.read(updates, *loops.axes)
-    first: Any = 0 if tensor is None else loops.read_whole(tensor)
+    first = loops.read_whole(met) if isinstance(met, Operand) else met
+    value = loops.read(updates, *loops.axes) if value is None else value
     return loops.write_at(out, [*index, *loops.axes[len(lead) :]], value, combine, first)
 
 
 @forms.form(specs.SCATTER_ND)
 def scatter_nd(indices: Operand, updates: Operand, *, out: TensorType) -> Form:
     """Add updates up at their indices."""
-    return _scatter(indices, updates, None, "sum", out)
+    return _scatter(indices, updates, 0, "sum", out)
 
 
 @forms.form(specs.TENSOR_SCATTER_UPDATE)
@@ -65,11 +70,22 @@ def tensor_scatter_reduce(
     reduction: str,
     include_self: bool,
     out: TensorType,
-) -> Form:
-    """Combine updates with the elements that they meet."""
-    if not include_self:
-        raise KernelRefusedError("it combines updates with the elements of the tensor")
-    return _scatter(indices, updates, tensor, _REDUCTIONS[reduction], out)
+) -> list[Form]:
+    """Combine updates with the elements that they meet, or with one another alone."""
+    op = _REDUCTIONS[reduction]
+    if include_self:
+        return [_scatter(indices, updates, tensor, op, out)]
+    # What is combined, where there is anything, and the choice between that and the tensor.
+    marks = TensorType(dt.uint8, out.shape)
+    combined, marked = Operand(out, 3), Operand(marks, 4)
+    neutral = {"sum": 0, "prod": 1, "max": lowest(out.dtype), "min": highest(out.dtype)}
+    choice = Loops(out.shape)
+    mark, new, old = (choice.read(x, *choice.axes) for x in (marked, combined, tensor))
+    return [
+        _scatter(indices, updates, neutral[op], op, out),
+        _scatter(indices, updates, 0, "max", marks, expressions.constant(1, dt.uint8)),
+        choice.write(out, expressions.where(mark > 0, new, old)),
+    ]
 
 
 @forms.form(specs.SPARSE_TO_DENSE)
@@ -80,16 +96,20 @@ def sparse_to_dense(
     *,
     output_shape: Shape,
     out: TensorType,
-) -> Form:
+) -> list[Form]:
     """Write values at rows of indices, elsewhere the default value."""
     count = sparse_indices.shape[0] if sparse_indices.rank else 1
-    if default_value is not None and default_value.size:
-        raise KernelRefusedError("the default value lies on the device")
-    loops = Loops((count,))
+    loops, made = Loops((count,)), []
     (row,) = loops.axes
+    first: Expression | Scalar = 0
+    if default_value is not None:
+        filled = Loops(out.shape)
+        made.append(filled.write(out, filled.read_broadcast(default_value)))
+        first = loops.read_whole(Operand(out, 3))
     index: list[Expression] = []
     for number, length in enumerate(output_shape):
         own: list[Expression | int] = [row, number]
-        index.append(from_end(loops.read(sparse_indices, *own[: sparse_indices.rank]), length))
+        at = loops.read(sparse_indices, *own[: sparse_indices.rank])
+        index.append(from_end(at, length))
     value = loops.read_in_order(sparse_values, None if sparse_values.size == count else ())
-    return loops.write_at(out, index, value, "last", 0)
+    return [*made, loops.write_at(out, index, value, "last", first)]
