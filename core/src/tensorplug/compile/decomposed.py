@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.compile.fusion.groups import fuse
+from tensorplug.compile.fusion.steps import may_be_composite
 from tensorplug.compile.programs.executable import Executable
 from tensorplug.compile.programs.program import Program
 from tensorplug.compile.tracing.decompositions import TracedDecomposition, trace_decomposition
@@ -65,7 +66,7 @@ def _with_program(engine: Engine, plan: Plan) -> Plan:
 
 def _fuse(engine: Engine, plan: Plan) -> None:
     """Let the backend compute a large call in one pass, if it has several steps."""
-    if plan.yields() and plan.may_fuse():
+    if may_be_composite(plan) and plan.yields() and plan.may_fuse():
         usage = Usage()
         run = _fuse_whole(engine, plan, usage)
         if run is not None:

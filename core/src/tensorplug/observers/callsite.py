@@ -55,20 +55,19 @@ class CallSite:
         return f"{_shortened(self.file)}:{self.line}"
 
 
-def find() -> CallSite | None:
+def find(plugins: tuple[str, ...] | None = None) -> CallSite | None:
     """Return the innermost line outside this package and those of installed plugins.
 
     Inside an observer it is the line that called the kernel. If only plugins are outside this
     package, as when a plugin runs its own example, it is their innermost line. None if a thread
-    runs only code of this package.
+    runs only code of this package. ``plugins``: ``plugin_packages()``, where it is known.
     """
-    plugins: tuple[str, ...] | None = None  # asked only where a line outside this package stands
     of_plugin: FrameType | None = None
     frame = _start_frame()
     while frame is not None:
         module = str(frame.f_globals.get("__name__"))
         if not _within(module, _ALONE):
-            plugins = _plugins() if plugins is None else plugins
+            plugins = plugin_packages() if plugins is None else plugins
             if not _within(module, plugins):
                 return _site(frame)
             of_plugin = of_plugin or frame
@@ -90,7 +89,7 @@ def _within(module: str, packages: tuple[str, ...]) -> bool:
     return any(module == package or module.startswith(f"{package}.") for package in packages)
 
 
-def _plugins() -> tuple[str, ...]:
+def plugin_packages() -> tuple[str, ...]:
     """Return the packages of the plugins that the current engine uses."""
     engine: Any = current_context().engine
     source = None if engine is None else engine.devices.source

@@ -188,6 +188,13 @@ def reduces(step: Step | None) -> bool:
     return isinstance(step, Reduce)
 
 
+def may_be_composite(plan: Plan) -> bool:
+    """Return whether a call may consist of several steps, as far as its spec says."""
+    owned = find_decomposition(plan)
+    known = owned is None or owned.entry.on_host or owned.entry.alone
+    return not known and plan.spec not in _PLAIN
+
+
 def is_plain_reduction(plan: Plan) -> bool:
     """Return whether a call of ``plan`` does nothing but reduce its input."""
     return plan.spec in _PLAIN

@@ -104,6 +104,7 @@ class Trace:
         self._differentiated = current_context().recording is not None
         self.device: TracedDevice = TracedDevice(self)
         self._expected: list[Read] | None = None
+        self._plugins: tuple[str, ...] | None = None
         self._forget()
 
     def _forget(self) -> None:
@@ -342,7 +343,9 @@ class Trace:
 
     def locate(self) -> CallSite | None:
         """Return the line of the call that is being recorded."""
-        return callsite.find()
+        if self._plugins is None:
+            self._plugins = callsite.plugin_packages()
+        return callsite.find(self._plugins)
 
     def record(self, plan: Plan, *inputs: Any) -> Any:
         """Record a call of ``plan``, a plan of the real device; return its outputs."""
