@@ -59,12 +59,14 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     return modules
 
 
+@pytest.mark.filterwarnings("ignore::tensorplug.errors.RecompileWarning")
+@pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("compiles", [False, True], ids=["eager", "compiled"])
 def test_200_lengths_compile_a_handful_of_modules(
-    compiles: bool, monkeypatch: pytest.MonkeyPatch
+    function: Any, compiles: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     modules = loaded(monkeypatch)
-    f = tp.compile(attention) if compiles else attention
+    f = tp.compile(function) if compiles else function
     lengths = np.random.default_rng(0).permutation(np.arange(70, 470))[:200]
     marks = []
     for at, length in enumerate(lengths):
@@ -72,7 +74,8 @@ def test_200_lengths_compile_a_handful_of_modules(
         if at in (39, 199):
             marks.append(len(modules))
     assert marks[0] <= 24, marks
-    assert marks[1] - marks[0] <= 4, marks  # products of a few more geometries
+    # Products of a few more geometries, and divisions by a power of two.
+    assert marks[1] - marks[0] <= 6, marks
 
 
 @pytest.mark.parametrize("f", FUNCTIONS)
@@ -83,7 +86,7 @@ def test_results_do_not_depend_on_the_lengths_before(f: Any, compiles: bool) -> 
     lengths = [3, 200, 201, 64, 128, 500, 201, 1]
     run = tp.compile(f) if compiles else f
     known = [run(tp.asarray(numbers(2, n, WIDTH))).numpy() for n in lengths]
-    assert device.structures
+    assert device.structures or f is pooled  # which has no group of its own, if it is eager
     for n, result in zip(lengths, known, strict=True):
         device.forget_plans()
         run = tp.compile(f) if compiles else f

@@ -76,6 +76,25 @@ def _roots(outputs: Sequence[GroupOutput]) -> tuple[Expression, ...]:
     return tuple([output.expression for output in outputs])
 
 
+class _Keyed:
+    """A group that is equal to those with the same computation."""
+
+    def __init__(self, group: Group) -> None:
+        self.group, self._key = group, group.key()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Keyed) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+
+@lru_cache(MOST_MODULES)
+def _find_equal(keyed: _Keyed) -> Group:
+    """Return the first of equal groups, by whose expressions code is found."""
+    return keyed.group
+
+
 @lru_cache(MOST_MODULES)
 def _lift(
     rank: int, inputs: int, reductions: tuple[Any, ...], outputs: tuple[Expression, ...]
@@ -90,6 +109,8 @@ def _lift(
         tuple([GroupOutput(root, TensorType(root.dtype, ()), nowhere) for root in outputs]),
     )
     lifted, constants = lift_constants(group, _choose)
+    # Groups that differ in these numbers alone, such as the divisors of means, have one code.
+    lifted = _find_equal(_Keyed(lifted))
     with np.errstate(over="ignore"):
         numbers = [np.array(node.value).astype(node.dtype.numpy) for node in constants]
     return _Lifted(lifted.inputs[inputs:], numbers, lifted.reductions, _roots(lifted.outputs))

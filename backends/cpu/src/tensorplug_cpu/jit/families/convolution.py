@@ -25,11 +25,12 @@ from tensorplug_cpu.jit.loops.partitions import (
     make_grid,
     tile_sizes,
 )
+from tensorplug_cpu.jit.loops.prepared import prepare
 from tensorplug_cpu.jit.loops.products import panel_function, sweep_function
 from tensorplug_cpu.memory.pool import allocator, empty
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Hashable
 
     from tensorplug.plugin import Shape, Windows
     from tensorplug_cpu.arrays import Array
@@ -85,6 +86,10 @@ class _Pass:
             len(self._blocks),
         ]
         self.room = self._tables.room
+
+    def form(self) -> Hashable:
+        """Return what the panels of a filter depend on."""
+        return self._tile, self._order.tobytes()
 
     def panels(self, filter: Array) -> Array:
         """Return the filter [taps, channels, columns] as [panels, taps * channels, columns]."""
@@ -211,8 +216,11 @@ class Convolution:
         epilogue: str = "linear",
     ) -> Native:
         """Return a function of the source alone, which keeps the filter as loops read it."""
-        panels = self._panels(filter)
-        return lambda source: self._filled(self._ordered(source), panels, bias, slope, epilogue)
+        form = "panels", *[part.form() for part in self._passes]
+        kept = prepare(filter, form, self._panels)
+        return lambda source: self._filled(
+            self._ordered(source), kept.result, bias, slope, epilogue
+        )
 
     def _ordered(self, source: Array) -> Array:
         """Return the images in row-major order."""
