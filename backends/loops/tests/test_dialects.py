@@ -203,8 +203,8 @@ def test_one_program_serves_all_lengths(make):
             ]
             found, wanted = native.compile_group(group)(*arrays), interpreter(group)(*arrays)
             np.testing.assert_allclose(found[0], wanted[0], rtol=1e-5, atol=1e-5)
-    assert len(texts) <= 2  # short rows lie side by side in lanes
-    assert len(vectors) <= 2
+    assert len(texts) <= 3  # of few terms, of short rows, and others
+    assert len(vectors) <= 5  # likewise, and of short vectors
 
 
 @each_compiler

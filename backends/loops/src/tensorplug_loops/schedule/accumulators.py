@@ -53,15 +53,25 @@ class Accumulator:
 
     ``copies``: how many there are, so that their additions overlap. ``lanes``: of each.
     ``exact``: whether sums that no wider dtype holds carry the error of each addition; otherwise,
-    ``close_block`` adds those of blocks.
+    ``close_block`` adds those of blocks. ``plain``: there are so few that they are just added.
     """
 
     def __init__(
-        self, w: Writer, op: str, dtype: DType, *, wide: bool, copies: int, lanes: int, exact: bool
+        self,
+        w: Writer,
+        op: str,
+        dtype: DType,
+        *,
+        wide: bool,
+        copies: int,
+        lanes: int,
+        exact: bool,
+        plain: bool = False,
     ) -> None:
         self._w, self._op, self._given, self._lanes = w, op, dtype, lanes
-        self.dtype = accumulated(op, dtype, wide=wide)
-        carries = op == "sum" and dtype in dt.FLOATING and self.dtype is dtype.compute
+        self.dtype = accumulated(op, dtype, wide=wide and not plain)
+        summed = op == "sum" and dtype in dt.FLOATING and not plain
+        carries = summed and self.dtype is dtype.compute
         self._exact, self.blocked = carries and exact, carries and not exact
         start = ex.constant(identity(op, self.dtype), self.dtype)
 

@@ -48,7 +48,7 @@ def choose_lanes(machine: Machine, loops: Loops, axis: int) -> int:
     )
     (size, _), *_ = sizes.most_common(1) or [(1, 0)]
     length = max(1, *loops.lengths[axis : axis + 1], 1)
-    most = 1 << length.bit_length() - 1
+    most = 1 << (length - 1).bit_length()
     return max(1, min(machine.lanes, machine.vector_bytes // size, most))
 
 
@@ -58,3 +58,15 @@ def _is_near(operand: Operand, axis: int) -> bool:
     steps = offset.steps[axis : axis + 1]
     rests = ex.order([rest for _, rest in offset.rests], lambda _: False)
     return set(steps) <= {0, 1} and not any(n.op == "axis" and n.value == axis for n in rests)
+
+
+def lies_near(loops: Loops, axis: int) -> bool:
+    """Return whether all operands' elements along an axis are one, or neighbours."""
+    return all(_is_near(operand, axis) for operand in loops.operands)
+
+
+def count_vectors(machine: Machine, loops: Loops, axis: int, lanes: int) -> int:
+    """Return how many vectors along an axis to reduce side by side: as many as registers hold."""
+    size = cost(loops.roots) + _LITTLE * len(loops.operands)
+    most = min(8 if size <= 8 else 4 if size <= 20 else 2, machine.lanes // lanes)
+    return most if lanes > 1 and size <= 40 and loops.lengths[axis] >= most * lanes else 1

@@ -13,9 +13,10 @@ from math import prod
 from typing import TYPE_CHECKING, Final
 
 from tensorplug.plugin import Expression
+from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import expressions as ex
 from tensorplug_loops.schedule.accumulators import DEPTH, Accumulator, State
-from tensorplug_loops.schedule.lanes import choose_lanes, cost
+from tensorplug_loops.schedule.lanes import choose_lanes, cost, count_vectors, lies_near
 from tensorplug_loops.schedule.loops import reduced_axes
 from tensorplug_loops.schedule.lowering import Lowering
 from tensorplug_loops.schedule.references import levels_of, result_owners
@@ -30,31 +31,58 @@ if TYPE_CHECKING:
     from tensorplug_loops.schedule.loops import Loops
 
 _SHORT: Final = 32  # elements along the last axis, few enough to reduce one after the other
+_ROW: Final = 1 << 10  # elements in which an item takes several rows
+_ITEMS: Final = 8  # that are enough
+_FEW: Final = 16  # terms whose sum loses nothing by being added in order
+_TAP: Final = 3  # length of axes that are unrolled, where there are several
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How a kernel runs through loops.
+    """How a kernel runs through loops: with their structure, all that it depends on.
 
     ``segmented``: whether the last axis is a loop in each item, over a segment of ``size``
     elements, of which there are ``segments``. ``split``: whether an item takes a ``part`` of the
     first reduced axis, of which there are ``parts``, and the kernel writes what has accumulated.
-    ``lanes``: of vectors. ``whole``: whether a segment is all of the axis.
+    ``lanes``: of vectors. ``whole``: whether a segment is all of the axis. ``rows``: whether the
+    axis before the last one is a loop in each item, too. ``vectors``: how many are reduced side by
+    side. ``few``: whether so few terms are reduced that they are added in order. ``taps``: lengths
+    of the reduced axes, if they are unrolled.
     """
 
     segmented: bool
     split: bool
     lanes: int = 1
     whole: bool = False
+    rows: bool = False
+    vectors: int = 1
+    few: bool = False
+    taps: tuple[int, ...] = ()
 
 
 def form_of(loops: Loops, machine: Machine, *, split: bool) -> Form:
     """Return the form of a kernel."""
+    lengths = loops.lengths
     kept = [axis for axis, reduced in enumerate(loops.reduced) if not reduced]
+    taps = tuple(lengths[axis] for axis, reduced in enumerate(loops.reduced) if reduced)
+    last = len(lengths) - 1
     segmented = bool(kept) and not machine.neighbours
-    segmented = segmented and prod(loops.lengths[kept[-1] + 1 :]) <= _SHORT
-    last = kept[-1] if segmented else len(loops.reduced) - 1
-    return Form(segmented, split, choose_lanes(machine, loops, last))
+    if segmented and prod(lengths[kept[-1] + 1 :]) > _SHORT:
+        segmented = lies_near(loops, kept[-1]) and not lies_near(loops, last)
+    axis = kept[-1] if segmented else last
+    lanes = choose_lanes(machine, loops, axis)
+    few = prod(taps) <= _FEW and not split
+    unrolled = few and len(taps) > 1 and max(taps) <= _TAP and not loops.running
+    row = prod(taps) * lengths[axis] if segmented else 0
+    return Form(
+        segmented,
+        split,
+        lanes,
+        rows=0 < row <= _ROW and not split and prod(lengths[at] for at in kept[:-2]) >= _ITEMS,
+        vectors=count_vectors(machine, loops, axis, lanes) if segmented and taps else 1,
+        few=few,
+        taps=taps if unrolled else (),
+    )
 
 
 class Nest:
@@ -84,7 +112,7 @@ class Nest:
         """Return the kernel."""
         w, loops, form = self.w, self._loops, self._form
         kept = [axis for axis, reduced in enumerate(loops.reduced) if not reduced]
-        outer = kept[:-1] if form.segmented else kept
+        outer = kept[: -1 - form.rows] if form.segmented else kept
         cut = form.segmented and not form.whole
         number = w.let(item()) if outer or cut or form.split else ZERO
         low, high = ZERO, w.number(f"n{kept[-1]}") if form.segmented else ZERO
@@ -105,7 +133,10 @@ class Nest:
             else:
                 number, rest = w.divided(number, w.number(f"n{axis}"))
                 w.bind(axis, rest)
-        if form.segmented:
+        if form.rows:
+            with w.loop(kept[-2], ZERO, w.number(f"n{kept[-2]}")):
+                self._across(kept[-1], low, high, self._body)
+        elif form.segmented:
             self._across(kept[-1], low, high, self._body)
         else:
             self._body()
@@ -133,8 +164,9 @@ class Nest:
             with w.loop(axis, low, high):
                 body()
             return
-        middle = w.let(low + ((high - low) & -lanes))
-        with w.loop(axis, low, middle, step=lanes, lanes=lanes, whole=True):
+        wide = lanes * self._form.vectors
+        middle = w.let(low + ((high - low) & -wide))
+        with w.loop(axis, low, middle, step=wide, lanes=wide, whole=True):
             body()
         with w.loop(axis, middle, high, step=lanes, lanes=lanes):
             body()
@@ -142,6 +174,9 @@ class Nest:
     def _bounds(self, axis: int) -> tuple[Expression, Expression]:
         if self._from is not None and axis == self._axes[0]:
             return self._from
+        if self._form.taps and axis in self._axes:
+            length = self._form.taps[self._axes.index(axis)]
+            return ZERO, ex.constant(length, dt.int64)
         return ZERO, self.w.number(f"n{axis}")
 
     def _body(self) -> None:
@@ -206,6 +241,7 @@ class Nest:
             self._group.reductions[number].op,
             self._dtype(number),
             wide=self._machine.wide,
+            plain=self._form.few,
             copies=copies,
             lanes=lanes,
             exact=exact,

@@ -40,6 +40,7 @@ _PART: Final = 1 << 15  # elements that an item takes of what is reduced
 _LONGEST: Final = 1 << 16  # elements that one item reduces
 _FEW: Final = 4  # items that keep too few cores busy
 _SHORT: Final = 1 << 13  # elements; of more, few items take parts
+_LEAST: Final = 128  # elements of a segment: some vectors of neighbours
 _KERNELS_KEPT: Final = 4096
 
 _kernels: Final[dict[Hashable, tuple[Kernel, int]]] = {}
@@ -330,11 +331,12 @@ class _Planner:
         inside = prod(loops.lengths) // max(1, prod(kept))
         items = prod(kept)
         if form.segmented:
-            size = max(16, min(kept[-1], self._machine.segment // max(1, inside)))
+            size = max(_LEAST, min(kept[-1], self._machine.segment // max(1, inside)))
             segments = -(-kept[-1] // size)
             loops.values.update(size=size, segments=segments)
-            form = replace(form, whole=segments == 1)
-            items, inside = prod(kept[:-1]) * segments, inside * size
+            form = replace(form, whole=segments == 1, rows=form.rows and segments == 1)
+            items, inside = prod(kept[: -1 - form.rows]) * segments, inside * size
+            inside *= kept[-2] if form.rows else 1
         if form.split:
             items, inside = items * loops.values["parts"], inside // loops.values["parts"]
         spans = tuple(output.spans for output in group.outputs)
