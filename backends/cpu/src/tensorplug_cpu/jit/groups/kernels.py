@@ -8,23 +8,20 @@ afterwards; another one computes the outputs.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import expressions
 from tensorplug_cpu.jit.codegen import settings
 from tensorplug_cpu.jit.codegen.compiler import CompilationError
-from tensorplug_cpu.jit.codegen.lowering import lower
 from tensorplug_cpu.jit.groups import columns, rows
 from tensorplug_cpu.jit.groups.accumulators import accumulated
-from tensorplug_cpu.jit.groups.evaluation import cost, number_of
 from tensorplug_cpu.jit.groups.layouts import Strided, arguments, collapse, dense_strides
-from tensorplug_cpu.jit.groups.steps import Folding, Kernel, Memory, Step
-from tensorplug_cpu.jit.groups.threads import MOST_MODULES, make_launch
+from tensorplug_cpu.jit.groups.roots import cost_of, find_levels, lowered, renumber
+from tensorplug_cpu.jit.groups.steps import Folding, Kernel, Memory, Step, make_arrays, run_one
+from tensorplug_cpu.jit.groups.threads import make_launch
 from tensorplug_cpu.memory.pool import allocator
 
 if TYPE_CHECKING:
@@ -51,49 +48,13 @@ def compile_group(group: Group) -> Callable[..., list[Array]] | None:
     """
     if settings.least_elements() is None or not all(group.shape):
         return None
-    roots = _lower(tuple(group.expressions()))
+    roots = lowered(tuple(group.expressions()))
     if roots is None:
         return None
     try:
         return _Plan(group, roots).runner()
     except CompilationError:  # by LLVM, which names no reason that a user could act on
         return None
-
-
-# What depends on expressions alone is found once: groups of other sizes have the same objects.
-
-
-@lru_cache(MOST_MODULES)
-def _lower(roots: tuple[Expression, ...]) -> tuple[Expression, ...] | None:
-    """Return expressions of operations that LLVM has; None if it lacks one of the dtypes."""
-    if any(node.dtype not in dt.REAL | dt.BOOL for node in expressions.linearize(roots)):
-        return None
-    return tuple(lower(roots))
-
-
-@lru_cache(MOST_MODULES)
-def _cost(roots: tuple[Expression, ...]) -> int:
-    return cost(roots)
-
-
-@lru_cache(MOST_MODULES)
-def _find_levels(reduced: tuple[Expression, ...], inputs: int) -> tuple[tuple[int, ...], ...]:
-    """Return the reductions by level: each needs only results of levels before its own.
-
-    ``inputs``: the number of inputs, whose parameters come before those of the results.
-    """
-    levels: list[int] = []
-    for root in reduced:
-        used = [
-            levels[number_of(node) - inputs]
-            for node in expressions.order([root], lambda _: False)
-            if node.op == "parameter" and number_of(node) >= inputs
-        ]
-        levels.append(1 + max(used, default=-1))
-    return tuple(
-        tuple([number for number, level in enumerate(levels) if level == which])
-        for which in range(max(levels, default=-1) + 1)
-    )
 
 
 class _Value(NamedTuple):
@@ -108,7 +69,7 @@ def kernels_of(group: Group) -> tuple[list[Step], range] | None:
 
     Each ``launch`` is a ``Kernel``, and what is allocated is ``Memory``.
     """
-    roots = _lower(tuple(group.expressions())) if all(group.shape) else None
+    roots = lowered(tuple(group.expressions())) if all(group.shape) else None
     if roots is None:
         return None
     plan = _Plan(group, roots, Kernel.of, Memory)
@@ -145,7 +106,8 @@ class _Plan:
         self._first_output = self._inputs + count
         self.outputs = range(self._first_output, len(self._arrays))
         self._targets = group.outputs
-        self._levels = _find_levels(tuple(self._reduced), self._inputs)
+        self._left = list(self.outputs)  # to be written
+        self._levels = find_levels(tuple(self._reduced), self._inputs)
         self.steps: list[Step] = []
         if not count or not self._add_rows():
             for level in self._levels:
@@ -159,18 +121,18 @@ class _Plan:
         step = self.steps[0]
         if (*step.reads, *step.writes) != (*range(self._inputs), *self.outputs):
             return self._run
-        return _single(step.launch, step.allocate)
+        return run_one(step)
 
     def _run(self, *buffers: Array) -> list[Array]:
         arrays: list[Any] = [None] * len(self._arrays)
         arrays[: self._inputs] = map(np.ascontiguousarray, buffers)
         for step in self.steps:
-            made = _make(step.allocate, arrays)
+            made = make_arrays(step.allocate, arrays)
             step.launch(*[arrays[number] for number in step.reads], *made)
-            if step.finish:
-                made = [finish(array) for finish, array in zip(step.finish, made, strict=True)]
             for number, array in zip(step.writes, made, strict=True):
                 arrays[number] = array
+            for number, finish in zip(step.writes, step.finish, strict=False):
+                arrays[number] = finish(arrays[number])
         return arrays[self._first_output :]
 
     def _strided(self, layout: Layout, number: int) -> Strided:
@@ -230,7 +192,7 @@ class _Plan:
             return False
         operands = [self._strided(layout, number) for number in numbers]
         values = {**arguments(outer, length, length, operands), **sizes}
-        work = length * (_cost((*self._reduced, *self._outputs)) + 2 * len(numbers))
+        work = length * (cost_of((*self._reduced, *self._outputs)) + 2 * len(numbers))
         launch = self._make(module, values, work)
         self.steps.append(Step(launch, reads, outputs, self._allocators(outputs)))
         return True
@@ -238,11 +200,11 @@ class _Plan:
     def _add_outputs(self) -> None:
         """Add a kernel for the outputs that span the same axes, for each such set of axes."""
         outputs: dict[Span, list[int]] = {}
-        for number in self.outputs:
+        for number in self._left:
             outputs.setdefault(self._arrays[number].spans, []).append(number)
         for spans, writes in outputs.items():
             used = tuple([self._outputs[each - self._first_output] for each in writes])
-            reads, roots = _renumber(used)
+            reads, roots = renumber(used)
             layout = collapse(self._shape, [self._arrays[each].spans for each in reads], spans)
             *outer, length = layout.lengths
             dtypes = [self._arrays[number].dtype for number in writes]
@@ -257,41 +219,65 @@ class _Plan:
             operands = [self._strided(layout, number) for number in (*reads, *writes)]
             segment = min(length, _SEGMENT)
             values = arguments(outer, length, segment, operands)
-            work = segment * (_cost(roots) + 2 * len(operands))
+            work = segment * (cost_of(roots) + 2 * len(operands))
             launch = self._make(rows.write_rows(form), values, work)
             self.steps.append(Step(launch, reads, writes, self._allocators(writes)))
 
     def _add_reductions(self, level: Sequence[int]) -> None:
-        """Add a kernel for partial results of the reductions of one level."""
-        reads, roots = _renumber(tuple([self._reduced[number] for number in level]))
-        reductions = [(self._ops[number], root) for number, root in zip(level, roots, strict=True)]
-        layout = collapse(
-            self._shape, [self._kept, *(self._arrays[number].spans for number in reads)]
-        )
-        add = self._reduce_columns if layout.marks(self._kept)[-1] else self._reduce_rows
-        launch, shape, axes = add(layout, reads, reductions)
+        """Add a kernel for partial results of the reductions of one level.
+
+        It also writes the outputs that depend on inputs alone, if it goes along their rows.
+        """
+        numbers = [self._inputs + number for number in level]
+        roots = tuple([self._reduced[number] for number in level])
+        ops = [self._ops[number] for number in level]
+        whole = (True,) * len(self._shape)
+        free = [
+            number
+            for number in self._left
+            if self._arrays[number].spans == whole
+            and max(renumber((self._outputs[number - self._first_output],))[0], default=0)
+            < self._inputs
+        ]
+        made = None
+        for outputs in (free, []):
+            more = tuple([self._outputs[number - self._first_output] for number in outputs])
+            reads, renumbered = renumber(roots + more)
+            reductions = list(zip(ops, renumbered, strict=False))
+            spans = [self._arrays[number].spans for number in (*reads, *outputs)]
+            layout = collapse(self._shape, [self._kept, *spans])
+            if layout.marks(self._kept)[-1]:
+                if not outputs:
+                    made = self._reduce_columns(layout, reads, reductions)
+            else:
+                targets = list(zip(outputs, renumbered[len(ops) :], strict=True))
+                made = self._reduce_rows(layout, reads, reductions, targets)
+            if made is not None:
+                break
+        assert made is not None
+        launch, shape, axes = made
+        self._left = [number for number in self._left if number not in outputs]
         result = tuple(
             length for length, kept in zip(self._shape, self._kept, strict=True) if kept
         )
-        self.steps.append(
-            Step(
-                launch,
-                reads,
-                [self._inputs + number for number in level],
-                [
-                    self._allocate(shape, accumulated(op, root.dtype).numpy)
-                    for op, root in reductions
-                ],
-                [Folding(op, axes, root.dtype, result) for op, root in reductions],
-            )
-        )
+        memory = [
+            self._allocate(shape, accumulated(op, root.dtype).numpy) for op, root in reductions
+        ]
+        folds = [Folding(op, axes, root.dtype, result) for op, root in reductions]
+        memory += self._allocators(outputs)
+        self.steps.append(Step(launch, reads, [*numbers, *outputs], memory, folds))
 
     def _reduce_rows(
-        self, layout: Layout, reads: Sequence[int], reductions: Sequence[tuple[str, Expression]]
-    ) -> tuple[Callable[..., None], Shape, list[int]]:
+        self,
+        layout: Layout,
+        reads: Sequence[int],
+        reductions: Sequence[tuple[str, Expression]],
+        outputs: Sequence[tuple[int, Expression]],
+    ) -> tuple[Callable[..., None], Shape, list[int]] | None:
         """Return a kernel, the shape of its results, and the axes along which they are folded.
 
-        An item is a segment of the last axis.
+        An item is a segment of the last axis. ``outputs``: by number, those that it writes too;
+        None if they need values that their rows cannot keep.
         """
         *outer, length = layout.lengths
         segment = min(length, 2 * _SEGMENT)
@@ -309,18 +295,25 @@ class _Plan:
             self._operands(layout, reads),
             tuple(reductions),
             (tuple(range(len(reductions))),),
-            tuple(targets),
+            (
+                *targets,
+                *(rows.Target(root, self._arrays[at].dtype, inner=True) for at, root in outputs),
+            ),
             partial=True,
         )
+        module = rows.write_rows(form)
+        if module.kept:
+            return None
         operands = [self._strided(layout, number) for number in reads]
         for each in targets:
             *strides, between = dense_strides(shape, each.dtype.itemsize)
             operands.append(Strided(tuple(strides), between))
+        operands += [self._strided(layout, number) for number, _ in outputs]
         values = arguments(outer, length, segment, operands)
-        work = segment * (_cost(tuple([root for _, root in reductions])) + 2 * len(reads))
+        work = segment * (cost_of(tuple(form.roots())) + 2 * len(reads))
         kept = layout.marks(self._kept)
         axes = [axis for axis, spanned in enumerate(kept) if not spanned]
-        return self._make(rows.write_rows(form), values, work), shape, axes
+        return self._make(module, values, work), shape, axes
 
     def _reduce_columns(
         self, layout: Layout, reads: Sequence[int], reductions: Sequence[tuple[str, Expression]]
@@ -361,47 +354,7 @@ class _Plan:
             "rows": deep,
             "depth": depth,
         }
-        root_cost = _cost(tuple([root for _, root in reductions]))
+        root_cost = cost_of(tuple([root for _, root in reductions]))
         work = depth * segment * (root_cost + 2 * len(reads))
         axes = [at for at, axis in enumerate(outer) if not kept[axis]] + [len(outer)]
         return self._make(columns.write_columns(form), values, work), shape, axes
-
-
-def _make(allocate: Sequence[Callable[[], Array] | int], arrays: Sequence[Array]) -> list[Array]:
-    """Return the arrays that a kernel fills."""
-    return [arrays[new] if isinstance(new, int) else new() for new in allocate]
-
-
-def _single(
-    launch: Callable[..., None], allocate: Sequence[Callable[[], Array] | int]
-) -> Callable[..., list[Array]]:
-    """Return the function for one kernel that reads all inputs and writes all outputs."""
-
-    def run(*buffers: Array) -> list[Array]:
-        made = [new() for new in fresh]
-        launch(*map(np.ascontiguousarray, buffers), *made)
-        return made
-
-    def overwrite(*buffers: Array) -> list[Array]:
-        arrays = list(map(np.ascontiguousarray, buffers))
-        made = _make(allocate, arrays)
-        launch(*arrays, *made)
-        return made
-
-    fresh = [new for new in allocate if not isinstance(new, int)]
-    return run if len(fresh) == len(allocate) else overwrite
-
-
-@lru_cache(MOST_MODULES)
-def _renumber(roots: tuple[Expression, ...]) -> tuple[list[int], tuple[Expression, ...]]:
-    """Return the numbers of the parameters in use, and the roots with these counted from 0."""
-    used = {
-        number_of(node): node.dtype
-        for node in expressions.linearize(roots)
-        if node.op == "parameter"
-    }
-    numbers = sorted(used)
-    new = {number: expressions.parameter(at, used[number]) for at, number in enumerate(numbers)}
-    unused = expressions.constant(0, dt.float32)
-    values = [new.get(number, unused) for number in range(max(numbers, default=-1) + 1)]
-    return numbers, tuple(expressions.substitute(roots, values))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from tensorplug_cpu.jit.groups.accumulators import fold_partials
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping, Sequence
-
-    import numpy as np
+    from collections.abc import Callable, Hashable, Mapping, Sequence
 
     from tensorplug.plugin import DType, Shape
     from tensorplug_cpu.arrays import Array
@@ -54,7 +54,7 @@ class Step(NamedTuple):
     """A kernel: it reads the arrays ``reads``, and computes the arrays ``writes``, by number.
 
     ``allocate``: makes the arrays that it fills, or is the number of an input to be overwritten.
-    ``finish``: each returns what one becomes.
+    ``finish``: what the first of them become.
     """
 
     launch: Any
@@ -62,3 +62,29 @@ class Step(NamedTuple):
     writes: Sequence[int]
     allocate: Sequence[Any]
     finish: Sequence[Folding] = ()
+
+
+def make_arrays(
+    allocate: Sequence[Callable[[], Array] | int], arrays: Sequence[Array]
+) -> list[Array]:
+    """Return the arrays that a kernel fills."""
+    return [arrays[new] if isinstance(new, int) else new() for new in allocate]
+
+
+def run_one(step: Step) -> Callable[..., list[Array]]:
+    """Return the function for one kernel that reads all inputs and writes all outputs."""
+    launch, allocate = step.launch, step.allocate
+
+    def run(*buffers: Array) -> list[Array]:
+        made = [new() for new in fresh]
+        launch(*map(np.ascontiguousarray, buffers), *made)
+        return made
+
+    def overwrite(*buffers: Array) -> list[Array]:
+        arrays = list(map(np.ascontiguousarray, buffers))
+        made = make_arrays(allocate, arrays)
+        launch(*arrays, *made)
+        return made
+
+    fresh = [new for new in allocate if not isinstance(new, int)]
+    return run if len(fresh) == len(allocate) else overwrite

@@ -327,11 +327,9 @@ class _Compiler:
     def _kernel(self, step: Step, arrays: dict[int, Value]) -> None:
         """Add a kernel of a group; ``arrays``: those that the group has so far, by number."""
         text, slots, values, work = step.launch
-        partial: dict[int, Value] = {}
         for number, memory in zip(step.writes, step.allocate, strict=True):
-            if step.finish or number not in arrays:
-                made = self._memory(TensorType(dt.of(memory.dtype), memory.shape))
-                partial[number] = arrays[number] = made
+            if number not in arrays:
+                arrays[number] = self._memory(TensorType(dt.of(memory.dtype), memory.shape))
         operands = [arrays[number] for number in (*step.reads, *step.writes)]
         total = values["total"]
         known = {"counter": 0, "grain": total, **values}
@@ -342,7 +340,7 @@ class _Compiler:
         function = compile_function(text, "run", [ctypes.c_void_p])
         self._run(function, block, places, total * work, counter)
         for number, finish in zip(step.writes, step.finish, strict=False):
-            arrays[number] = self._fold(partial[number], finish)
+            arrays[number] = self._fold(arrays[number], finish)
 
     def _fold(self, partials: Value, how: Folding) -> Value:
         """Return what partial results become, by another group."""
