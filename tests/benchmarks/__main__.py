@@ -54,6 +54,12 @@ def main() -> int:
         metavar="TEXT",
         help="the table of targets instead; only workloads whose names contain one of these",
     )
+    parser.add_argument(
+        "--modes",
+        nargs="*",
+        metavar="TEXT",
+        help="compiled against eager instead; only workloads whose names contain one of these",
+    )
     parser.add_argument("--picture", type=Path, help="draw the targets into this file")
     parser.add_argument("--markdown", type=Path, help="write the table of targets to this file")
     parser.add_argument(
@@ -94,6 +100,13 @@ def main() -> int:
         print(peers.torch_told())
     if options.targets is not None:
         return _report_targets(options)
+    if options.modes is not None:
+        import modes
+
+        figures = modes.report(options.modes, options.rounds, options.limit)
+        if options.json:
+            _write(options.json, figures)
+        return 0
     rows: list[dict[str, object]] = []
     print(f"\n{'workload':40}{'contender':28}{'median us':>12}{'ratio':>8}  to")
     for name, make in _chosen(list(workloads()), options.only):

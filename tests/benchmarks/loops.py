@@ -75,6 +75,22 @@ def _workload(name: str, ours: Callable[..., Call], theirs: Callable[..., Call])
     return Workload(name, "jax jit" if available("jax") else "tensorplug cpu compiled", contenders)
 
 
+def gru_forward() -> Workload:
+    """Loss alone."""
+
+    def ours(p: Any, xs: Any) -> Call:
+        loss = tp.compile(_ours)
+        return lambda: loss(p, xs)
+
+    def theirs(p: Any, xs: Any) -> Call:
+        import jax
+
+        loss = jax.jit(_jax)
+        return lambda: jax.block_until_ready(loss(p, xs))
+
+    return _workload("GRU by scan, 1000 steps", ours, theirs)
+
+
 def gru() -> Workload:
     """Loss and gradient of all parameters."""
 
@@ -107,5 +123,6 @@ def compiling_gru() -> Workload:
 
 def workloads() -> Iterator[tuple[str, Callable[[], Workload]]]:
     """Yield name and maker of every workload."""
+    yield "gru_scan_forward", gru_forward
     yield "gru_scan", gru
     yield "gru_scan_compile", compiling_gru

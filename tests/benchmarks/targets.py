@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+import loops
 import models
 import numpy as np
 from harness import Workload
@@ -348,6 +349,8 @@ def targets() -> Iterator[Target]:
     yield Target("MLP step", 1.0, models.mlp)
     yield Target("CNN step", 1.0, models.cnn)
     yield Target("transformer block and back", 1.0, models.transformer_block)
+    yield Target("GRU by scan, 1000 steps", 1.2, loops.gru_forward, peers=("jax jit",))
+    yield Target("GRU by scan, 1000 steps, and back", 1.2, loops.gru, peers=("jax jit",))
     eager, compiled = (lambda mode=mode: _ten_ops(mode) for mode in ("", " compiled"))
     yield Target(f"{_TEN} eager", 1.0, eager, unit=1.0, peers=("torch",))
     # 1.5 microseconds an op, where jax.jit takes 0.92.
