@@ -14,6 +14,7 @@ from tensorplug.contract.spec import TensorType
 from tensorplug.errors import BackendMemoryError, SettingsError
 from tensorplug.testing import isolated_engine
 from tensorplug_opencl.backend import OpenCLBackend
+from tensorplug_opencl.memory import pool
 from tensorplug_opencl.memory.pool import LIMIT, parse_limit
 
 MIB = 1 << 20
@@ -149,6 +150,17 @@ def test_trimming(backend):
     assert abs(backend.trim() - held) < 8  # the pool rounds pieces up
     assert backend.memory()["held_blocks"] == 0
     assert backend.to_host(kept).tolist() == [0, 1, 2, 3, 4]
+
+
+def test_sizes_that_vary_leave_little_behind(monkeypatch, backend):
+    monkeypatch.setattr(pool, "SPARE", 2 * MIB)
+    largest = 0
+    for power in range(16, 22):
+        for sixteenth in range(16, 32):  # pieces of one size do not serve the others
+            nbytes = (sixteenth << power) // 16
+            backend.runtime.prepare_empty(TensorType(dt.uint8, (nbytes,)))()
+            largest = max(largest, nbytes)
+            assert backend.memory()["held_bytes"] <= 2 * MIB + 3 * largest
 
 
 def test_trimming_from_the_facade():

@@ -19,7 +19,6 @@ from tensorplug.plugin import DeviceLostError, KernelRefusedError, TensorType
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import faults
 from tensorplug_opencl.launch import HEAVY_GROUP, LIGHT_GROUP, Launch, choose_group
-from tensorplug_opencl.machine.description import describe_loops
 from tensorplug_opencl.machine.features import describe
 from tensorplug_opencl.machine.limits import NONE as NO_LIMITS
 from tensorplug_opencl.machine.limits import STEPS, TRIED_LATER
@@ -114,6 +113,8 @@ class Runtime:
     @cached_property
     def description(self) -> Machine:
         """The device, as schedules of loops see it; they may use whatever it has."""
+        from tensorplug_opencl.machine.description import describe_loops  # late: few need it
+
         self.finish_trial()
         has = self.has_atomics64
         return describe_loops(self.device, self.limits, is_cpu=self.is_cpu, atomics64=has)
@@ -186,6 +187,7 @@ class Runtime:
         nbytes, dtype, shape = type_.nbytes, type_.dtype, type_.shape
         if not nbytes:
             return lambda: DeviceBuffer(None, dtype, shape)
+        self.memory.trim_excess()
         allocate = self.allocate
         return lambda: DeviceBuffer(allocate(nbytes), dtype, shape, 0, nbytes)
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 
 LIMIT: Final = "TENSORPLUG_OPENCL_MEMORY_LIMIT"
+SPARE: Final = 64 << 20  # bytes kept for reuse, beside twice what tensors had at most
 SHOWN: Final = 5  # the largest tensors in a message
 
 _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kmgt])(i?b)?|b)?", re.IGNORECASE)
@@ -82,6 +83,7 @@ class Memory:
         self._wait = wait  # for all of the device's work
         self._wait_if_measuring = wait_if_measuring
         self._lock = threading.RLock()
+        self._most = 0  # bytes that tensors had
 
     def allocate(self, nbytes: int) -> Pooled:
         """Return ``nbytes`` (at least 1) of device memory.
@@ -175,6 +177,13 @@ class Memory:
         before = self.pool.managed_bytes
         self.pool.free_held()
         return before - self.pool.managed_bytes
+
+    def trim_excess(self) -> None:
+        """Trim if far more is kept than tensors need, as after tensors of many sizes."""
+        active = self.pool.active_bytes
+        self._most = max(self._most, active)
+        if self.pool.managed_bytes - active > SPARE + 2 * self._most:
+            self.trim()
 
     def settle(self) -> None:
         """Wait until new memory is really allocated; the pool enqueues this."""
