@@ -12,7 +12,7 @@ from tensorplug_example_swish.op import SWISH
 if TYPE_CHECKING:
     from tensorplug import Tensor
 
-decompositions = DecompositionTable()
+decompositions = DecompositionTable(reads=())
 
 
 # REPLACE: the formula, written with other ops.

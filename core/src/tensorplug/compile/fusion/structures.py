@@ -163,12 +163,13 @@ def has_step(steps: Steps, call: Call) -> bool:
     """Return whether a call may be part of a group."""
     keyed = find_key([call], (), (), least=0, small=False)
     known = call.plan.device.structures
-    found: bool | None = None if keyed is None else known.get(keyed.key)
+    key = None if keyed is None else ("a step", keyed.key)  # among the structures of programs
+    found: bool | None = None if key is None else known.get(key)
     if found is None:
         step = steps.find(call.plan)
         found = step is not None
-        if keyed is not None and is_general(call.plan, step):
-            call.plan.device.remember(known, keyed.key, found, KEPT)
+        if key is not None and is_general(call.plan, step):
+            call.plan.device.remember(known, key, found, KEPT)
     return found
 
 
