@@ -208,6 +208,7 @@ class Cores(NamedTuple):
     """A runtime of a processor: what choosing blocks asks of it."""
 
     device: Any
+    lanes: dict[str, int]
     limits: Limits = Limits()
 
 
@@ -231,7 +232,7 @@ def test_blocks_are_as_large_as_two_cores_allow(sizes, by_rows, memory, expected
     of = Product(
         dt.float32, (), *sizes, Matrix(inner, 1, ()), b, Matrix(columns, 1, ()), rows * columns
     )
-    runtime = Cores(device)
+    runtime = Cores(device, {})
     fitting = panels.list_suited(runtime, of)
     blocks = panels._rate_blocks(runtime, of)
     assert panels._choose_block(blocks, fitting[0])[1:] == expected

@@ -102,9 +102,10 @@ class OpenCLBackend(OpenedDevice):
 
     def compile_group(self, group: Group) -> Callable[..., list[DeviceBuffer]] | None:
         """Return a function that computes a group, or None to decline it."""
-        from tensorplug_opencl.groups import loops, preparation  # late: they load kernels
+        from tensorplug_opencl.groups import loops, preparation, recipes  # late: load kernels
 
-        compile_own = preparation.compile_group if group.is_plain else loops.compile_group
+        plain = recipes.is_plain(group)
+        compile_own = preparation.compile_group if plain else loops.compile_group
         return compile_own(group, self.runtime)
 
     def compile_form(self, group: Group) -> Callable[..., list[DeviceBuffer]] | None:

@@ -62,7 +62,8 @@ class Runtime:
 
     ``shares_memory``: whether the host can use the memory of buffers that are not small.
     ``last`` is the event of the work enqueued last. While ``measuring``, events are recorded.
-    ``limits`` are those known so far; ``finish`` tries what is left, and returns all.
+    ``limits`` are those known so far; ``finish`` tries what is left, and returns all. ``lanes``
+    of registers, by C type, are known once asked for.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class Runtime:
     ) -> None:
         self.device = device
         self.limits = limits
+        self.lanes: dict[str, int] = {}
         self._finish_trial = finish
         self._finished_late = False  # so the backend has dtypes that may have failed
         self.name = describe(device)
@@ -131,6 +133,7 @@ class Runtime:
         with self.lock:  # the others wait
             if self._finish_trial is not None:
                 self.limits = self._finish_trial()
+                self.lanes.clear()
                 self._finished_late = True
                 self._finish_trial = None
 

@@ -7,7 +7,7 @@ constants. These are arguments, so one program serves all bounds, slopes and len
 from __future__ import annotations
 
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -39,9 +39,20 @@ class Recipe:
         self.chosen = chosen
         self.roots: list[Expression] = group.expressions()
         nodes = expressions.linearize(self.roots)
-        self.computed = {ctypes.computed(node.dtype) for node in nodes}
+        self.plain = all(node.op != "axis" for node in nodes)
+        self._dtypes = {node.dtype for node in nodes}
         cut = len(group.name) > TITLE
         self.title = f"{group.name[:TITLE]}... of {len(nodes)}" if cut else group.name
+
+    @cached_property
+    def computed(self) -> set[str]:
+        """The types that are computed with.
+
+        Raises:
+            KernelRefusedError: one is of complex numbers.
+
+        """
+        return {ctypes.computed(dtype) for dtype in self._dtypes}
 
     @cached_property
     def row(self) -> passes.Row:
@@ -67,6 +78,13 @@ def find(group: Group) -> tuple[Recipe, list[np.generic]]:
     return recipe, [_make_argument(outline.constants[at]) for at in recipe.chosen]
 
 
+def is_plain(group: Group) -> bool:
+    """Return ``group.is_plain``, of which the search for indices is made once for all sizes."""
+    more = group.folds or any(each.running for each in group.reductions)
+    indices = (*(each.index for each in group.inputs), *(each.index for each in group.outputs))
+    return not more and not any(indices) and _make(_outline(group)).plain
+
+
 class _Outline:
     """A group, equal to others that differ in sizes and in the values of ``constants`` only."""
 
@@ -83,6 +101,7 @@ class _Outline:
         return isinstance(other, _Outline) and self._key == other._key
 
 
+@lru_cache(4)  # it is asked twice
 def _outline(group: Group) -> _Outline:
     distinct: dict[Hashable, int] = {}
     constants: list[Expression] = []
@@ -121,7 +140,7 @@ def _outline(group: Group) -> _Outline:
         tuple(entries),
     )
     pointers = 16 * (len(group.inputs) + len(group.outputs) + len(group.reductions))
-    if pointers + sum(_find_type(node).itemsize for node in constants) > MOST:
+    if pointers + sum(node.dtype.compute.itemsize for node in constants) > MOST:
         return _Outline(group, (key, *distinct), [])
     return _Outline(group, key, constants)
 
@@ -142,13 +161,9 @@ def _exact(constant: Expression) -> Hashable:
     return constant.dtype, type(constant.value), repr(constant.value)
 
 
-def _find_type(constant: Expression) -> np.dtype[Any]:
-    return ctypes.host(ctypes.computed(constant.dtype))
-
-
 def _make_argument(constant: Expression) -> np.generic:
     """Return a constant, rounded to its dtype, in the type that computes with it."""
     with np.errstate(over="ignore", invalid="ignore"):
         rounded = np.array(constant.value).astype(constant.dtype.numpy)
-    argument: np.generic = _find_type(constant).type(rounded[()])
+    argument: np.generic = ctypes.host(ctypes.computed(constant.dtype)).type(rounded[()])
     return argument

@@ -72,8 +72,11 @@ _WIDTHS: Final = {
 def count_lanes(runtime: Runtime, dtype: DType) -> int:
     """Return how many elements a register of the device holds."""
     element = ctypes.ring(dtype)
-    wide: int = getattr(runtime.device, _WIDTHS[element])
-    return max(2, min(vectors.choose_lanes(runtime, element), wide))
+    known = runtime.lanes.get(element)
+    if known is None:
+        wide = getattr(runtime.device, _WIDTHS[element])
+        known = runtime.lanes[element] = max(2, min(vectors.choose_lanes(runtime, element), wide))
+    return known
 
 
 def list_suited(runtime: Runtime, product: Product) -> Sequence[Panels]:
