@@ -82,7 +82,8 @@ def is_plain(group: Group) -> bool:
     """Return ``group.is_plain``, of which the search for indices is made once for all sizes."""
     more = group.folds or any(each.running for each in group.reductions)
     indices = (*(each.index for each in group.inputs), *(each.index for each in group.outputs))
-    return not more and not any(indices) and _make(_outline(group)).plain
+    indexed = any(index is not None for index in indices)
+    return not more and not indexed and _make(_outline(group)).plain
 
 
 class _Outline:
