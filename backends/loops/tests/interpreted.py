@@ -1,4 +1,4 @@
-"""A backend whose memory is NumPy's, and whose compiler of groups is the suite's interpreter."""
+"""A backend on NumPy's memory, for compilers of groups: the suite's interpreter, or others."""
 
 from __future__ import annotations
 
@@ -6,26 +6,31 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.plugin import Backend, BackendUnavailableError, TensorType, hookimpl
+from tensorplug.plugin import TensorType
 from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.interpreter import interpreter
-from tensorplug_loops.kernels import kernel_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
-    from tensorplug.plugin import Group, KernelTable
+    from tensorplug.plugin import DType, Group
 
 Array = np.ndarray[Any, Any]
 
 
 class Interpreted:
-    """It computes slowly, and forms groups only where a program asks for them."""
+    """It forms groups only where a program asks for them."""
 
-    name, device = "interpreted", "the interpreter of groups"
-    dtypes = dt.BOOL | dt.INTEGER | dt.INEXACT - {dt.bfloat16}
+    name, device = "interpreted", "groups on NumPy's arrays"
     survives_fork = True
     least_group = 1 << 30
+
+    def __init__(
+        self,
+        compile_group: Callable[[Group], Callable[..., Sequence[Any]] | None] = interpreter,
+        dtypes: frozenset[DType] = dt.BOOL | dt.INTEGER | dt.INEXACT - {dt.bfloat16},
+    ) -> None:
+        self._compile, self.dtypes = compile_group, dtypes
 
     def from_host(self, array: Array) -> Array:
         return array.copy()
@@ -56,16 +61,4 @@ class Interpreted:
     def compile_group(self, group: Group) -> Callable[..., Sequence[Any]] | None:
         if any(each.into is not None for each in group.outputs):
             return None
-        return interpreter(group)
-
-
-@hookimpl
-def tensorplug_create_backend(device: str | None) -> Backend:
-    if device not in (None, "0"):
-        raise BackendUnavailableError(f"there is no device {device!r}, only device 0")
-    return Interpreted()
-
-
-@hookimpl
-def tensorplug_kernels(backend: Backend) -> Iterable[KernelTable]:
-    return (kernel_table(backend.compile_group),) if isinstance(backend, Interpreted) else ()
+        return self._compile(group)

@@ -1,6 +1,8 @@
-"""Every form against the conformance suite's oracles, computed by the interpreter of groups."""
+"""Every form against the conformance suite's oracles, by the interpreter of groups and by C."""
 
 from __future__ import annotations
+
+from itertools import islice
 
 import pytest
 
@@ -13,7 +15,7 @@ from tensorplug_conformance.corpus import Corpus
 from tensorplug_conformance.denominator import Row, entries
 from tensorplug_conformance.session import Session
 from tensorplug_conformance.trying.rows import run_case
-from tensorplug_loops import forms
+from tensorplug_loops import forms, native
 from tensorplug_loops.forms.table import FormTable
 from tensorplug_loops.kernels import kernel_table
 
@@ -25,33 +27,60 @@ SMALL = 1 << 12  # elements
 DTYPES = (dt.float32, dt.bool_, dt.int32, dt.uint64)  # of these, what a kernel takes first
 
 
+IN_C = dt.BOOL | dt.INTEGER | {dt.float32, dt.float64}
+
+
+def opened(engine, *arguments):
+    device = Interpreted(*arguments)
+    tp.register_backend(device.name, lambda: device, kernels=[kernel_table(device.compile_group)])
+    return Session(lambda: engine, device.name)
+
+
 @pytest.fixture(scope="module")
 def session():
     with isolated_engine() as engine:
-        device = Interpreted()
-        tp.register_backend(
-            "interpreted", lambda: device, kernels=[kernel_table(device.compile_group)]
-        )
-        yield Session(lambda: engine, "interpreted")
+        yield opened(engine)
+
+
+@pytest.fixture(scope="module")
+def session_in_c():
+    with pytest.MonkeyPatch.context() as environment, isolated_engine() as engine:
+        environment.setenv("CFLAGS", "-O1")
+        native.command.cache_clear()
+        yield opened(engine, native.compile_group, IN_C)
+        native.command.cache_clear()
 
 
 def is_small(case):
     return all(array.size <= SMALL for array in flat(case.inputs))
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_form(name, session):
-    entry = ENTRIES[name]
-    dtypes = [dtype for dtype in DTYPES if dtype in entry.dtypes] or entry.dtypes[:1]
-    failures, count = [], 0
-    for dtype in dtypes[:2]:
+def check(session, name, dtypes, most=None):
+    """Try a kernel's small cases in some dtypes, at most so many in each."""
+    entry, failures, count = ENTRIES[name], [], 0
+    for dtype in dtypes:
         row = Row(name, dtype.name, "native")
-        for case in entry.checked(entry.generate(Corpus(dtype, 0, name))):
-            if is_small(case):
-                count += 1
-                failure = run_case(session, entry, row, case, aftermath=False)
-                failures += (
-                    [] if failure is None else [f"{dtype} {failure.case}: {failure.message}"]
-                )
+        cases = entry.checked(entry.generate(Corpus(dtype, 0, name)))
+        for case in islice(filter(is_small, cases), most):
+            count += 1
+            failure = run_case(session, entry, row, case, aftermath=False)
+            if failure is not None:
+                failures.append(f"{dtype} {failure.case}: {failure.message}")
     assert count
     assert not failures, "\n".join(failures)
+
+
+def dtypes_of(name):
+    own = ENTRIES[name].dtypes
+    return [dtype for dtype in DTYPES if dtype in own] or own[:1]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_form(name, session):
+    check(session, name, dtypes_of(name)[:2])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_form_in_c(name, session_in_c):
+    check(session_in_c, name, dtypes_of(name)[:1], most=3)
