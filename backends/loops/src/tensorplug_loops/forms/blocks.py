@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tensorplug.plugin import Shape, TensorType, specs
 from tensorplug_loops.forms.loops import Loops, flat, quotient, rest, unravel
 from tensorplug_loops.forms.nn.windows import placed, taken
-from tensorplug_loops.forms.table import FormTable
-
-if TYPE_CHECKING:
-    from tensorplug_loops.forms.table import Form, Operand
+from tensorplug_loops.forms.table import Form, FormTable, Operand
 
 forms = FormTable()
 

@@ -5,16 +5,20 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.plugin import KernelRefusedError, expressions, specs
+from tensorplug.plugin import (
+    Expression,
+    KernelRefusedError,
+    KernelSpec,
+    TensorType,
+    expressions,
+    specs,
+)
 from tensorplug.plugin import dtypes as dt
 from tensorplug_loops.forms.loops import Loops
-from tensorplug_loops.forms.table import FormTable
+from tensorplug_loops.forms.table import Form, FormTable, Operand
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from tensorplug.plugin import Expression, KernelSpec, TensorType
-    from tensorplug_loops.forms.table import Form, Operand
 
 forms = FormTable()
 

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug.plugin import TensorType, expressions, specs
+from tensorplug.plugin import Expression, TensorType, expressions, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_loops.forms.loops import Loops, is_nan
-from tensorplug_loops.forms.table import FormTable
+from tensorplug_loops.forms.table import Form, FormTable, Operand
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
-
-    from tensorplug.plugin import Expression
-    from tensorplug_loops.forms.table import Form, Operand
 
 forms = FormTable()
 

@@ -6,22 +6,23 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.plugin import (
+    DType,
     Expression,
     Group,
     GroupInput,
     GroupOutput,
     Reduction,
+    Scalar,
+    Shape,
+    TensorType,
     expressions,
     groups,
 )
 from tensorplug.plugin import dtypes as dt
-from tensorplug_loops.forms.table import Form
+from tensorplug_loops.forms.table import Form, Operand
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
-
-    from tensorplug.plugin import DType, Scalar, Shape, TensorType
-    from tensorplug_loops.forms.table import Operand
 
 
 _LARGEST: Final = 2**63 - 1
@@ -215,12 +216,9 @@ class Loops:
     def _spans(self, axes: Collection[int]) -> groups.Span:
         return tuple(at in axes for at in range(len(self.shape)))
 
-    def write(self, out: TensorType, value: Expression, *, everywhere: bool = False) -> Form:
-        """Add an output in row-major order; return the form so far.
-
-        It lies along the axes that are not reduced, or ``everywhere``.
-        """
-        self._outputs.append(GroupOutput(value, out, self._kept(everywhere=everywhere)))
+    def write(self, out: TensorType, value: Expression) -> Form:
+        """Add an output along the axes that are not reduced; return the form so far."""
+        self._outputs.append(GroupOutput(value, out, self._kept()))
         return self.form()
 
     def write_at(
@@ -230,25 +228,18 @@ class Loops:
         value: Expression,
         combine: Any,
         initial: Expression | Scalar,
-        *,
-        everywhere: bool = False,
     ) -> Form:
         """Add an output at an index; return the form so far."""
-        first = (
-            initial
-            if isinstance(initial, Expression)
-            else expressions.constant(initial, out.dtype)
-        )
+        if not isinstance(initial, Expression):
+            initial = expressions.constant(initial, out.dtype)
         at = tuple(whole(each) for each in index)
-        spans = self._kept(everywhere=everywhere)
-        self._outputs.append(
-            GroupOutput(value, out, spans, index=at, combine=combine, initial=first)
-        )
+        made = GroupOutput(value, out, self._kept(), index=at, combine=combine, initial=initial)
+        self._outputs.append(made)
         return self.form()
 
-    def _kept(self, *, everywhere: bool) -> groups.Span:
+    def _kept(self) -> groups.Span:
         results: list[Reduction | groups.Fold] = [*self._reductions, *self._folds]
-        if everywhere or not results or results[0].running:
+        if not results or results[0].running:
             return (True,) * len(self.shape)
         return tuple(not is_reduced for is_reduced in results[0].axes)
 

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug.plugin import TensorType, expressions, specs
+from tensorplug.plugin import Expression, TensorType, expressions, specs
 from tensorplug_loops.forms.loops import Loops, broadcast
-from tensorplug_loops.forms.table import FormTable
+from tensorplug_loops.forms.table import Form, FormTable, Operand
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from tensorplug.plugin import Expression
-    from tensorplug_loops.forms.table import Form, Operand
 
 forms = FormTable()
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tensorplug.plugin import KernelRefusedError, TensorType, expressions, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_loops.forms.matrix_products import product
-from tensorplug_loops.forms.table import FormTable
-
-if TYPE_CHECKING:
-    from tensorplug_loops.forms.table import Form, Operand
+from tensorplug_loops.forms.table import Form, FormTable, Operand
 
 forms = FormTable()
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tensorplug.plugin import Backend, KernelRefusedError, Scalar, TensorType, expressions, specs
+from tensorplug.plugin import (
+    Backend,
+    DType,
+    KernelRefusedError,
+    Scalar,
+    TensorType,
+    expressions,
+    specs,
+)
 from tensorplug.plugin import dtypes as dt
 from tensorplug_loops.forms.loops import Loops
-from tensorplug_loops.forms.table import FormTable
-
-if TYPE_CHECKING:
-    from tensorplug.plugin import DType
-    from tensorplug_loops.forms.table import Form
+from tensorplug_loops.forms.table import Form, FormTable
 
 forms = FormTable()
 

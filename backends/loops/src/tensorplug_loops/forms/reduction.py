@@ -5,16 +5,13 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
-from tensorplug.plugin import Expression, Shape, TensorType, expressions, specs
+from tensorplug.plugin import Expression, KernelSpec, Shape, TensorType, expressions, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_loops.forms.loops import Loops
-from tensorplug_loops.forms.table import FormTable
+from tensorplug_loops.forms.table import Form, FormTable, Operand
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from tensorplug.plugin import KernelSpec
-    from tensorplug_loops.forms.table import Form, Operand
 
 forms = FormTable()
 

@@ -8,9 +8,9 @@ and leaves out those that are not among the largest k of their block.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from tensorplug.plugin import Expression, TensorType, expressions, specs
+from tensorplug.plugin import Expression, Shape, TensorType, expressions, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_loops.forms.loops import (
     Loops,
@@ -23,9 +23,6 @@ from tensorplug_loops.forms.loops import (
     whole,
 )
 from tensorplug_loops.forms.table import Form, FormTable, Operand
-
-if TYPE_CHECKING:
-    from tensorplug.plugin import Shape
 
 forms = FormTable()
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from tensorplug.plugin import KernelTable, TensorType
+from tensorplug.plugin import DType, Group, KernelSpec, KernelTable, Shape, TensorType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-
-    from tensorplug.plugin import DType, Group, KernelSpec, Shape
 
 F = TypeVar("F", bound="Callable[..., Any]")
 

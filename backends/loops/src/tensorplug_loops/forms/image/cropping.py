@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from tensorplug.plugin import Backend, TensorType, expressions, specs
+from tensorplug.plugin import Backend, Expression, TensorType, expressions, specs
 from tensorplug_loops.forms.image.sampling import interpolate, linear, nearest, working
 from tensorplug_loops.forms.loops import Loops, both, whole
-from tensorplug_loops.forms.table import FormTable
-
-if TYPE_CHECKING:
-    from tensorplug.plugin import Expression
-    from tensorplug_loops.forms.table import Form, Operand
+from tensorplug_loops.forms.table import Form, FormTable, Operand
 
 forms = FormTable()
 

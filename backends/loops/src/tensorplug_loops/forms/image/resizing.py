@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tensorplug.plugin import Backend, KernelRefusedError, TensorType, expressions, specs
+from tensorplug.plugin import (
+    Backend,
+    Expression,
+    KernelRefusedError,
+    TensorType,
+    expressions,
+    specs,
+)
 from tensorplug.plugin import dtypes as dt
 from tensorplug_loops.forms.image.sampling import floor
 from tensorplug_loops.forms.loops import Loops, whole
-from tensorplug_loops.forms.table import FormTable
-
-if TYPE_CHECKING:
-    from tensorplug.plugin import Expression
-    from tensorplug_loops.forms.table import Form, Operand
+from tensorplug_loops.forms.table import Form, FormTable, Operand
 
 forms = FormTable()
 

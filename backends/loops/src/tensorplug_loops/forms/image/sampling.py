@@ -5,15 +5,13 @@ from __future__ import annotations
 from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
-from tensorplug.plugin import Expression, expressions
+from tensorplug.plugin import Backend, DType, Expression, Scalar, expressions
 from tensorplug.plugin import dtypes as dt
-from tensorplug_loops.forms.loops import whole
+from tensorplug_loops.forms.loops import Loops, whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tensorplug.plugin import Backend, DType, Scalar
-    from tensorplug_loops.forms.loops import Loops
     from tensorplug_loops.forms.table import Operand
 
 

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from math import cos, sin
-from typing import TYPE_CHECKING
 
 from tensorplug.algorithms import fill_modes
-from tensorplug.plugin import Backend, KernelRefusedError, Scalar, TensorType, expressions, specs
+from tensorplug.plugin import (
+    Backend,
+    Expression,
+    KernelRefusedError,
+    Scalar,
+    TensorType,
+    expressions,
+    specs,
+)
 from tensorplug.plugin import dtypes as dt
 from tensorplug_loops.forms.image.sampling import floor, interpolate, linear, nearest, working
 from tensorplug_loops.forms.loops import Loops, both
-from tensorplug_loops.forms.table import FormTable
-
-if TYPE_CHECKING:
-    from tensorplug.plugin import Expression
-    from tensorplug_loops.forms.table import Form, Operand
+from tensorplug_loops.forms.table import Form, FormTable, Operand
 
 forms = FormTable()
 

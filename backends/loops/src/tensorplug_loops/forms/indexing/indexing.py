@@ -5,14 +5,9 @@ A device cannot raise: an index that is out of range reads the nearest element.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tensorplug.plugin import Scalar, TensorType, expressions, specs
 from tensorplug_loops.forms.loops import Loops, clamped, from_end, whole
-from tensorplug_loops.forms.table import FormTable
-
-if TYPE_CHECKING:
-    from tensorplug_loops.forms.table import Form, Operand
+from tensorplug_loops.forms.table import Form, FormTable, Operand
 
 forms = FormTable()
 

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tensorplug.algorithms import selection
-from tensorplug.plugin import Shape, TensorType, expressions, specs
+from tensorplug.algorithms import Selection, selection
+from tensorplug.plugin import Expression, Shape, TensorType, expressions, specs
 from tensorplug_loops.forms.loops import Loops, both, broadcast, flat, quotient, rest, unravel
-from tensorplug_loops.forms.table import FormTable
-
-if TYPE_CHECKING:
-    from tensorplug.algorithms import Selection
-    from tensorplug.plugin import Expression
-    from tensorplug_loops.forms.table import Form, Operand
+from tensorplug_loops.forms.table import Form, FormTable, Operand
 
 forms = FormTable()
 

@@ -5,17 +5,13 @@ Updates whose index is out of range are not written.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from tensorplug.algorithms import highest, lowest, scatter_depth
-from tensorplug.plugin import Scalar, Shape, TensorType, expressions, specs
+from tensorplug.plugin import Expression, Scalar, Shape, TensorType, expressions, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_loops.forms.loops import Loops, from_end
-from tensorplug_loops.forms.table import FormTable, Operand
-
-if TYPE_CHECKING:
-    from tensorplug.plugin import Expression
-    from tensorplug_loops.forms.table import Form
+from tensorplug_loops.forms.table import Form, FormTable, Operand
 
 forms = FormTable()
 

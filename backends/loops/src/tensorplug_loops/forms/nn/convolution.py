@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tensorplug.algorithms import CONVOLUTION_2D, CONVOLUTION_3D, convolution_windows, spatial_axes
+from tensorplug.algorithms import (
+    CONVOLUTION_2D,
+    CONVOLUTION_3D,
+    ConvolutionFamily,
+    convolution_windows,
+    spatial_axes,
+)
 from tensorplug.plugin import Shape, TensorType, expressions
 from tensorplug_loops.forms.loops import Loops, both
 from tensorplug_loops.forms.nn.windows import placed, position, source, taken
-from tensorplug_loops.forms.table import FormTable
-
-if TYPE_CHECKING:
-    from tensorplug.algorithms import ConvolutionFamily
-    from tensorplug_loops.forms.table import Form, Operand
+from tensorplug_loops.forms.table import Form, FormTable, Operand
 
 forms = FormTable()
 

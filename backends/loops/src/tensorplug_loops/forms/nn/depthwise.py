@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tensorplug.algorithms import CONVOLUTION_DEPTHWISE, convolution_windows
 from tensorplug.plugin import TensorType, expressions
 from tensorplug_loops.forms.loops import Loops, both, quotient, rest
 from tensorplug_loops.forms.nn.windows import placed, position, source, taken
-from tensorplug_loops.forms.table import FormTable
-
-if TYPE_CHECKING:
-    from tensorplug_loops.forms.table import Form, Operand
+from tensorplug_loops.forms.table import Form, FormTable, Operand
 
 forms = FormTable()
 

@@ -5,17 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.algorithms import dilation_windows, lowest
-from tensorplug.plugin import TensorType, expressions, specs
+from tensorplug.plugin import Expression, Shape, TensorType, Windows, expressions, specs
 from tensorplug_loops.forms.extremes import first_extreme
 from tensorplug_loops.forms.loops import Loops, flat, unravel
 from tensorplug_loops.forms.nn.windows import is_inside, source
-from tensorplug_loops.forms.table import FormTable
+from tensorplug_loops.forms.table import Form, FormTable, Operand
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from tensorplug.plugin import Expression, Shape, Windows
-    from tensorplug_loops.forms.table import Form, Operand
 
 forms = FormTable()
 

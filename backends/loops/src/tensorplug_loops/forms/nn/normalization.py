@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from tensorplug.plugin import TensorType, expressions, specs
+from tensorplug.plugin import Expression, TensorType, expressions, specs
 from tensorplug_loops.forms.loops import Loops
-from tensorplug_loops.forms.table import FormTable, Operand
-
-if TYPE_CHECKING:
-    from tensorplug.plugin import Expression
-    from tensorplug_loops.forms.table import Form
+from tensorplug_loops.forms.table import Form, FormTable, Operand
 
 forms = FormTable()
 

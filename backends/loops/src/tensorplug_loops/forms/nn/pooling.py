@@ -5,17 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.algorithms import dilated_pooling_windows, lowest, pooling_windows
-from tensorplug.plugin import TensorType, expressions, specs
+from tensorplug.plugin import Expression, TensorType, Windows, expressions, specs
 from tensorplug_loops.forms.extremes import first_extreme
 from tensorplug_loops.forms.loops import Loops, both, flat, unravel, whole
 from tensorplug_loops.forms.nn.windows import count, is_inside, placed, position, source, taken
-from tensorplug_loops.forms.table import FormTable
+from tensorplug_loops.forms.table import Form, FormTable, Operand
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from tensorplug.plugin import Expression, Windows
-    from tensorplug_loops.forms.table import Form, Operand
 
 forms = FormTable()
 

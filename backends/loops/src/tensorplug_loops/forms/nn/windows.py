@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tensorplug.algorithms import channel_axis, spatial_axes
-from tensorplug.plugin import expressions
+from tensorplug.plugin import Expression, Window, Windows, expressions
 from tensorplug_loops.forms.loops import both, quotient, rest, whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from tensorplug.plugin import Expression, Window, Windows
 
 
 def source(at: Expression, tap: Expression, window: Window) -> Expression:
