@@ -24,6 +24,8 @@ class Draft:
         self.shape = tuple(random.choice(LENGTHS) for _ in range(random.randint(0, 3)))
         if len(self.shape) == 1 and random.random() < 0.4:
             self.shape = (random.choice([0, 9000, 70000]),)
+        if len(self.shape) == 2 and random.random() < 0.15:
+            self.shape = random.choice([(300, 40), (1030, 33), (20000, 2), (3, 9000)])
         self.numbers = np.random.default_rng(random.randrange(1 << 30))
         self.inputs, self.arrays, self.leaves = [], [], []
 

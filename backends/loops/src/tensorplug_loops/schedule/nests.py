@@ -16,6 +16,7 @@ from tensorplug.plugin import Expression
 from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import expressions as ex
 from tensorplug_loops.schedule.accumulators import DEPTH, Accumulator, State
+from tensorplug_loops.schedule.keeping import Kept, choose_kept, fetch, keep
 from tensorplug_loops.schedule.lanes import choose_lanes, cost, count_vectors, lies_near
 from tensorplug_loops.schedule.loops import reduced_axes
 from tensorplug_loops.schedule.lowering import Lowering
@@ -44,6 +45,7 @@ class Form:
     ``segmented``: whether the last axis is a loop in each item, over a segment of ``size``
     elements, of which there are ``segments``. ``split``: whether an item takes a ``part`` of the
     first reduced axis, of which there are ``parts``, and the kernel writes what has accumulated.
+    ``columns``: whether this is in memory meanwhile (``columns``).
     ``lanes``: of vectors. ``whole``: whether a segment is all of the axis. ``rows``: whether the
     axis before the last one is a loop in each item, too. ``vectors``: how many are reduced side by
     side. ``few``: whether so few terms are reduced that they are added in order. ``taps``: lengths
@@ -58,6 +60,7 @@ class Form:
     vectors: int = 1
     few: bool = False
     taps: tuple[int, ...] = ()
+    columns: bool = False
 
 
 def form_of(loops: Loops, machine: Machine, *, split: bool) -> Form:
@@ -103,15 +106,17 @@ class Nest:
         ]
         self._axes = [axis for axis, reduced in enumerate(loops.reduced) if reduced]
         self._lanes = form.lanes
+        self._kept_axes = [at for at, reduced in enumerate(loops.reduced) if not reduced]
         self.cost = cost(loops.roots) + 2 * len(loops.operands)
         self._extra: list[Array] = []
+        self._kept: list[Kept] = []
         self._part: Expression | None = None
         self._from: tuple[Expression, Expression] | None = None  # of the split axis
 
     def kernel(self) -> Kernel:
         """Return the kernel."""
-        w, loops, form = self.w, self._loops, self._form
-        kept = [axis for axis, reduced in enumerate(loops.reduced) if not reduced]
+        w, form = self.w, self._form
+        kept = self._kept_axes
         outer = kept[: -1 - form.rows] if form.segmented else kept
         cut = form.segmented and not form.whole
         number = w.let(item()) if outer or cut or form.split else ZERO
@@ -135,9 +140,9 @@ class Nest:
                 w.bind(axis, rest)
         if form.rows:
             with w.loop(kept[-2], ZERO, w.number(f"n{kept[-2]}")):
-                self._across(kept[-1], low, high, self._body)
+                self._segmented(kept[-1], low, high)
         elif form.segmented:
-            self._across(kept[-1], low, high, self._body)
+            self._segmented(kept[-1], low, high)
         else:
             self._body()
         return w.kernel(self._group.name, self._extra)
@@ -154,6 +159,10 @@ class Nest:
         end = w.let(low + w.number(size))
         stop = w.number(length)
         return rest, low, w.let(ex.where(end < stop, end, stop))
+
+    def _segmented(self, axis: int, low: Expression, high: Expression) -> None:
+        """Write what an item does with its segment of the last axis."""
+        self._across(axis, low, high, self._body)
 
     def _across(
         self, axis: int, low: Expression, high: Expression, body: Callable[[], None]
@@ -184,12 +193,20 @@ class Nest:
         if self._loops.running:
             self._scan()
             return
-        for level in levels_of(self._group):
-            self._reduce(level)
-        if self._form.split:
-            return
+        levels = levels_of(self._group)
         reduced = [bool(self._axes) and self._is_full(j) for j in range(len(self._outputs))]
         full = [j for j, is_full in enumerate(reduced) if is_full]
+        passes = [[root for number in level for root in self._results[number]] for level in levels]
+        rows = [(self.w.inputs + j, self._outputs[j].dtype) for j in full]
+        self._kept = (
+            choose_kept(self.w, [*passes, [self._outputs[j] for j in full]], rows, self._axes[-1])
+            if full
+            else []
+        )
+        for at, level in enumerate(levels):
+            self._reduce(level, at)
+        if self._form.split:
+            return
         if full:
             self._walk(self._axes, full)
         for j, is_full in enumerate(reduced):
@@ -204,6 +221,7 @@ class Nest:
     def _walk(self, axes: Sequence[int], outputs: Sequence[int]) -> None:
         """Write loops along the reduced axes, and the outputs in them."""
         if not axes:
+            fetch(self.w, self._kept, len(levels_of(self._group)))
             for j in outputs:
                 self._store(j)
             return
@@ -275,8 +293,11 @@ class Nest:
         else:
             step()
 
-    def _reduce(self, level: Sequence[int]) -> None:
-        """Write the pass for one level, and define its results, or write the split's."""
+    def _reduce(self, level: Sequence[int], at: int) -> None:
+        """Write the pass for one level, and define its results, or write the split's.
+
+        ``at``: its number.
+        """
         w, count = self.w, len(self._group.reductions)
         roots = [root for number in level for root in self._results[number]]
         outside = w.lanes > 1
@@ -292,9 +313,11 @@ class Nest:
         states = {number: self._state(number) for number in folds}
 
         def add(copy: int = 0) -> None:
+            fetch(w, self._kept, at)
             values = {
                 number: [w.value(root) for root in self._results[number]] for number in level
             }
+            keep(w, self._kept, at)
             for number, accumulator in accumulators.items():
                 accumulator.add(copy, *values[number])
             for number, state in states.items():
@@ -347,7 +370,7 @@ class Nest:
         assert self._part is not None
         if not self._form.segmented:
             return self._part
-        return self.w.value(ex.axis(len(self._loops.lengths) - 1)) + self._part
+        return self.w.value(ex.axis(self._kept_axes[-1])) + self._part
 
     def _inner(
         self,

@@ -16,7 +16,7 @@ from tensorplug.plugin import (
 )
 from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import expressions as ex
-from tensorplug_loops.schedule import scatters
+from tensorplug_loops.schedule import columns, scatters
 from tensorplug_loops.schedule.accumulators import accumulated
 from tensorplug_loops.schedule.loops import Loops, is_running, reduced_axes
 from tensorplug_loops.schedule.nests import Form, Nest, form_of
@@ -154,7 +154,18 @@ class _Planner:
         kept = prod(_along(group.shape, [not axis for axis in axes]))
         if not kept or not any(axes):
             return False
+        if self._has_columns(group, axes) and reduced >= columns.LEAST_ROWS:
+            return True
         return reduced > _LONGEST or (kept < _FEW and reduced > _SHORT)
+
+    def _has_columns(self, group: Group, axes: Sequence[bool]) -> bool:
+        """Return whether what lies side by side is kept."""
+        inner = 1
+        for length, reduced in zip(reversed(group.shape), reversed(axes), strict=True):
+            if reduced and length > 1:
+                break
+            inner *= length
+        return inner >= columns.LEAST_COLUMNS and not group.folds and not self._machine.neighbours
 
     def _add_elements(self, group: Group, inputs: tuple[int, ...], outputs: Sequence[int]) -> None:
         """Add the launches of a group without reductions."""
@@ -268,6 +279,9 @@ class _Planner:
             // loops.lengths[axis]
         )
         part = max(1, min(loops.lengths[axis], _PART // below))
+        if form.segmented and below == 1 and self._has_columns(group, reduced_axes(group)):
+            form = replace(form, columns=True, vectors=1)
+            part = min(loops.lengths[axis], columns.rows_of_item(group))
         parts = -(-loops.lengths[axis] // part)
         loops.values.update(part=part, parts=parts)
         outer = [
@@ -332,6 +346,8 @@ class _Planner:
         items = prod(kept)
         if form.segmented:
             size = max(_LEAST, min(kept[-1], self._machine.segment // max(1, inside)))
+            if form.columns:
+                size = min(kept[-1], columns.SEGMENT)
             segments = -(-kept[-1] // size)
             loops.values.update(size=size, segments=segments)
             form = replace(form, whole=segments == 1, rows=form.rows and segments == 1)
@@ -342,7 +358,7 @@ class _Planner:
         spans = tuple(output.spans for output in group.outputs)
         key = loops.key, self._machine, form, spans, reduced_axes(group)
         if key not in _kernels:
-            nest = Nest(loops, self._machine, form)
+            nest = (columns.Columns if form.columns else Nest)(loops, self._machine, form)
             _keep(key, nest.kernel(), nest.cost)
         self._launch(key, loops, arrays, items, max(1, inside) * _kernels[key][1])
 

@@ -173,7 +173,7 @@ class Writer:
 
         for node in ex.order([root], known, rare=False):
             if self._find(node) is None:
-                scope = self._scope(self._needs(node))
+                scope = self._scope(self.needs(node))
                 scope.known[id(node)] = self._write(node, scope)
         found = self._find(root)
         assert found is not None
@@ -186,7 +186,7 @@ class Writer:
             return node
         if node.op == "axis" or (node.op == "parameter" and int(node.value) >= self.inputs):  # type: ignore[arg-type]
             return self._bound(self._token(node))
-        return self._scope(self._needs(node)).known.get(id(node))
+        return self._scope(self.needs(node)).known.get(id(node))
 
     def _bound(self, token: Hashable) -> Expression:
         return next(s.whose[token] for s in reversed(self._scopes) if token in s.whose)
@@ -195,7 +195,7 @@ class Writer:
     def _token(node: Expression) -> Hashable:
         return node.value if node.op == "axis" else ("result", node.value)
 
-    def _needs(self, node: Expression) -> frozenset[Hashable]:
+    def needs(self, node: Expression) -> frozenset[Hashable]:
         """Return the axes and results that a value depends on."""
         known = self._tokens
         for each in ex.order([node], lambda node: id(node) in known):
@@ -213,7 +213,7 @@ class Writer:
 
     def _linear_needs(self, at: Linear) -> frozenset[Hashable]:
         axes = frozenset(axis for axis, step in enumerate(at.steps) if step)
-        return axes.union(*(self._needs(rest) for _, rest in at.rests))
+        return axes.union(*(self.needs(rest) for _, rest in at.rests))
 
     def _depth(self, tokens: frozenset[Hashable]) -> int:
         return max(
@@ -243,6 +243,12 @@ class Writer:
         name = self.fresh()
         scope.statements.append(Let(name, value))
         return variable(name, value.dtype)
+
+    def fetch(self, node: Expression, k: int) -> None:
+        """Take a value from an operand's element here."""
+        scope = self._scope(self.needs(node))
+        value = load(self.array(k), node.dtype, self.offset(k))
+        scope.known[id(node)] = self._let(value, scope)
 
     def _write(self, node: Expression, scope: _Scope) -> Expression:
         if node.op == "parameter":
@@ -311,7 +317,7 @@ class Writer:
         if start is not None:
             terms.append((False, 0, start))
         for i, (step, rest) in enumerate(linear.rests):
-            level = self._level(self._needs(rest))
+            level = self._level(self.needs(rest))
             term = self._times(step, f"r{k}_{j}_{i}", self.value(rest), level)
             if term is not None:
                 terms.append((False, level, term))
