@@ -44,9 +44,8 @@ class Columns(Nest):
             accumulated(each.op, each.expression.dtype, wide=wide)
             for each in self._group.reductions
         ]
-        self._extra = [
-            Array(f"p{number}", dtype, written=True) for number, dtype in enumerate(self._dtypes)
-        ]
+        for number, dtype in enumerate(self._dtypes):
+            self._extra[f"p{number}"] = Array(f"p{number}", dtype, written=True)
 
         def fill() -> None:
             for number, (each, dtype) in enumerate(
@@ -73,6 +72,7 @@ class Columns(Nest):
             with w.place(axis, row + step if step else row):
                 for number, dtype in enumerate(self._dtypes):
                     terms[number].append(self._term(number, dtype))
+                self._store_free()
         for number, (each, dtype) in enumerate(
             zip(self._group.reductions, self._dtypes, strict=True)
         ):

@@ -8,16 +8,15 @@ the results of the level before, and once for the outputs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import prod
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from tensorplug.plugin import Expression
 from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import expressions as ex
 from tensorplug_loops.schedule.accumulators import DEPTH, Accumulator, State
+from tensorplug_loops.schedule.forms import Form
 from tensorplug_loops.schedule.keeping import Kept, choose_kept, fetch, keep
-from tensorplug_loops.schedule.lanes import choose_lanes, cost, count_vectors, lies_near
+from tensorplug_loops.schedule.lanes import cost
 from tensorplug_loops.schedule.loops import reduced_axes
 from tensorplug_loops.schedule.lowering import Lowering
 from tensorplug_loops.schedule.references import levels_of, result_owners
@@ -30,62 +29,6 @@ if TYPE_CHECKING:
     from tensorplug.plugin import DType
     from tensorplug_loops.machine import Machine
     from tensorplug_loops.schedule.loops import Loops
-
-_SHORT: Final = 32  # elements along the last axis, few enough to reduce one after the other
-_ROW: Final = 1 << 10  # elements in which an item takes several rows
-_ITEMS: Final = 8  # that are enough
-_FEW: Final = 16  # terms whose sum loses nothing by being added in order
-_TAP: Final = 3  # length of axes that are unrolled, where there are several
-
-
-@dataclass(frozen=True, slots=True)
-class Form:
-    """How a kernel runs through loops: with their structure, all that it depends on.
-
-    ``segmented``: whether the last axis is a loop in each item, over a segment of ``size``
-    elements, of which there are ``segments``. ``split``: whether an item takes a ``part`` of the
-    first reduced axis, of which there are ``parts``, and the kernel writes what has accumulated.
-    ``columns``: whether this is in memory meanwhile (``columns``).
-    ``lanes``: of vectors. ``whole``: whether a segment is all of the axis. ``rows``: whether the
-    axis before the last one is a loop in each item, too. ``vectors``: how many are reduced side by
-    side. ``few``: whether so few terms are reduced that they are added in order. ``taps``: lengths
-    of the reduced axes, if they are unrolled.
-    """
-
-    segmented: bool
-    split: bool
-    lanes: int = 1
-    whole: bool = False
-    rows: bool = False
-    vectors: int = 1
-    few: bool = False
-    taps: tuple[int, ...] = ()
-    columns: bool = False
-
-
-def form_of(loops: Loops, machine: Machine, *, split: bool) -> Form:
-    """Return the form of a kernel."""
-    lengths = loops.lengths
-    kept = [axis for axis, reduced in enumerate(loops.reduced) if not reduced]
-    taps = tuple(lengths[axis] for axis, reduced in enumerate(loops.reduced) if reduced)
-    last = len(lengths) - 1
-    segmented = bool(kept) and not machine.neighbours
-    if segmented and prod(lengths[kept[-1] + 1 :]) > _SHORT:
-        segmented = lies_near(loops, kept[-1]) and not lies_near(loops, last)
-    axis = kept[-1] if segmented else last
-    lanes = choose_lanes(machine, loops, axis)
-    few = prod(taps) <= _FEW and not split
-    unrolled = few and len(taps) > 1 and max(taps) <= _TAP and not loops.running
-    row = prod(taps) * lengths[axis] if segmented else 0
-    return Form(
-        segmented,
-        split,
-        lanes,
-        rows=0 < row <= _ROW and not split and prod(lengths[at] for at in kept[:-2]) >= _ITEMS,
-        vectors=count_vectors(machine, loops, axis, lanes) if segmented and taps else 1,
-        few=few,
-        taps=taps if unrolled else (),
-    )
 
 
 class Nest:
@@ -108,7 +51,7 @@ class Nest:
         self._lanes = form.lanes
         self._kept_axes = [at for at, reduced in enumerate(loops.reduced) if not reduced]
         self.cost = cost(loops.roots) + 2 * len(loops.operands)
-        self._extra: list[Array] = []
+        self._extra: dict[str, Array] = {}
         self._kept: list[Kept] = []
         self._part: Expression | None = None
         self._from: tuple[Expression, Expression] | None = None  # of the split axis
@@ -145,7 +88,7 @@ class Nest:
             self._segmented(kept[-1], low, high)
         else:
             self._body()
-        return w.kernel(self._group.name, self._extra)
+        return w.kernel(self._group.name, tuple(self._extra.values()))
 
     def _segment(
         self, number: Expression, length: str, size: str, count: str, *, more: bool
@@ -200,7 +143,7 @@ class Nest:
         rows = [(self.w.inputs + j, self._outputs[j].dtype) for j in full]
         self._kept = (
             choose_kept(self.w, [*passes, [self._outputs[j] for j in full]], rows, self._axes[-1])
-            if full
+            if full and not self._form.split
             else []
         )
         for at, level in enumerate(levels):
@@ -231,6 +174,12 @@ class Nest:
                 self._walk(axes[1:], outputs)
         else:
             self._across(axes[0], low, high, lambda: self._walk((), outputs))
+
+    def _store_free(self) -> None:
+        """Write the outputs of a kernel for parts: they need no result."""
+        if self._form.split:
+            for j in range(len(self._outputs)):
+                self._store(j)
 
     def _store(self, j: int) -> None:
         w = self.w
@@ -318,6 +267,7 @@ class Nest:
                 number: [w.value(root) for root in self._results[number]] for number in level
             }
             keep(w, self._kept, at)
+            self._store_free()
             for number, accumulator in accumulators.items():
                 accumulator.add(copy, *values[number])
             for number, state in states.items():
@@ -360,9 +310,9 @@ class Nest:
             if number in accumulators
             else states[number].values()
         )
-        for value in values:
-            array = Array(f"p{len(self._extra)}", value.dtype, written=True)
-            self._extra.append(array)
+        for parameter, value in zip(self._parameters(number), values, strict=True):
+            array = Array(f"p{parameter - w.inputs}", value.dtype, written=True)
+            self._extra[array.name] = array
             w.emit(Store(array.name, self._part_offset(), value))
 
     def _part_offset(self) -> Expression:

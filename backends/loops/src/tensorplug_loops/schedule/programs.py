@@ -18,10 +18,12 @@ from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import expressions as ex
 from tensorplug_loops.schedule import columns, scatters
 from tensorplug_loops.schedule.accumulators import accumulated
+from tensorplug_loops.schedule.forms import Form, form_of
 from tensorplug_loops.schedule.loops import Loops, is_running, reduced_axes
-from tensorplug_loops.schedule.nests import Form, Nest, form_of
+from tensorplug_loops.schedule.nests import Nest
 from tensorplug_loops.schedule.references import (
     levels_of,
+    needs_none,
     renumbered,
     result_dtypes,
     result_owners,
@@ -124,8 +126,11 @@ class _Planner:
                 GroupInput(TensorType(dtype, shape), kept) for dtype in result_dtypes(group)
             ]
             numbers = [self._temporary(each.type.dtype, prod(shape)) for each in results]
-        if split:
-            self._add_levels(group, inputs, numbers, results)
+        if split:  # the first kernel also writes the outputs that need no result
+            free = [j for j in rest if group.outputs[j].spans == whole and needs_none(group, j)]
+            rest = [j for j in rest if j not in free]
+            own = replace(group, outputs=tuple(group.outputs[j] for j in free))
+            self._add_levels(own, inputs, [outputs[j] for j in free], numbers, results)
         else:
             first = len(group.inputs)
             made = [
@@ -227,19 +232,20 @@ class _Planner:
         self,
         group: Group,
         inputs: tuple[int, ...],
+        outputs: Sequence[int],
         numbers: Sequence[int],
         results: Sequence[GroupInput],
     ) -> None:
         """Add the launches of reductions that are taken in parts: of one level after another."""
         owners, first = result_owners(group), len(group.inputs)
-        for level in levels_of(group):
-            own = [at for at, owner in enumerate(owners) if owner in level]
-            before = [at for at, owner in enumerate(owners) if owner not in level]
-            new = {first + at: first + k for k, at in enumerate([*before, *own])}
+        for at, level in enumerate(levels_of(group)):
+            own = [k for k, owner in enumerate(owners) if owner in level]
+            before = [k for k, owner in enumerate(owners) if owner not in level]
+            new = {first + k: first + now for now, k in enumerate([*before, *own])}
             count = len(group.reductions)
             part = replace(
                 group,
-                inputs=(*group.inputs, *(results[at] for at in before)),
+                inputs=(*group.inputs, *(results[k] for k in before)),
                 reductions=tuple(
                     replace(group.reductions[number], expression=renumbered(root, new))
                     for number, (root, *_) in enumerate(results_roots(group))
@@ -253,17 +259,19 @@ class _Planner:
                     for number, roots in enumerate(results_roots(group))
                     if number in level and number >= count
                 ),
-                outputs=(),
+                outputs=() if at else group.outputs,
             )
-            arrays = (*inputs, *(numbers[at] for at in before))
-            self._add_parts(part, arrays, [numbers[at] for at in own], [results[at] for at in own])
+            arrays = (*inputs, *(numbers[k] for k in before))
+            written = () if at else outputs
+            targets = [(numbers[k], results[k]) for k in own]
+            self._add_parts(part, arrays, written, targets)
 
     def _add_parts(
         self,
         group: Group,
         arrays: tuple[int, ...],
-        targets: Sequence[int],
-        results: Sequence[GroupInput],
+        written: Sequence[int],
+        targets: Sequence[tuple[int, GroupInput]],
     ) -> None:
         """Add a launch for the parts of reductions, and those that combine the parts."""
         group, kept = used(group)
@@ -296,7 +304,7 @@ class _Planner:
             *(root.dtype for fold in group.folds for root in fold.elements),
         ]
         temporaries = [self._temporary(dtype, prod(shape)) for dtype in dtypes]
-        self._run(group, loops, form, ([*(arrays[k] for k in kept), *temporaries]))
+        self._run(group, loops, form, [*(arrays[k] for k in kept), *written, *temporaries])
         axes = tuple(at == len(shape) - 1 - form.segmented for at in range(len(shape)))
         spans = tuple(not axis for axis in axes)
         inputs = tuple(
@@ -319,10 +327,10 @@ class _Planner:
                 TensorType(result.type.dtype, tuple(outer)),
                 spans,
             )
-            for at, result in enumerate(results)
+            for at, (_, result) in enumerate(targets)
         )
         combined = Group(f"{group.name}: parts", shape, inputs, reductions, outputs, tuple(folds))
-        self.add(combined, tuple(temporaries), tuple(targets))
+        self.add(combined, tuple(temporaries), tuple(number for number, _ in targets))
 
     def _add_nest(
         self, group: Group, arrays: Sequence[int], over: Sequence[bool] | None = None

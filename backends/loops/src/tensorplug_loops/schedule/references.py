@@ -89,3 +89,11 @@ def used(group: Group) -> tuple[Group, list[int]]:
     new |= {p: p - first + len(kept) for p in read if p >= first}
     smaller = group.rewritten([renumbered(root, new) for root in roots])
     return replace(smaller, inputs=tuple(smaller.inputs[k] for k in kept)), kept
+
+
+def needs_none(group: Group, j: int) -> bool:
+    """Return whether a dense output refers to no result."""
+    output, first = group.outputs[j], len(group.inputs)
+    nodes = ex.order([output.expression], lambda _: False)
+    numbers = [node.value for node in nodes if node.op == "parameter"]
+    return output.index is None and all(int(number) < first for number in numbers)  # type: ignore[arg-type]

@@ -15,11 +15,7 @@ import numpy as np
 
 from tensorplug.plugin import (
     Group,
-    GroupInput,
-    GroupOutput,
-    Reduction,
     TensorType,
-    expressions,
     specs,
 )
 from tensorplug.plugin import dtypes as dt
@@ -39,7 +35,7 @@ if TYPE_CHECKING:
 
     from tensorplug.algorithms import loop_bodies
     from tensorplug_cpu.arrays import Array
-    from tensorplug_cpu.jit.groups.steps import Folding, Step
+    from tensorplug_cpu.jit.groups.steps import Step
 
 
 _MOST_TERMS: Final = 1 << 12  # of a product, which are added one after the other
@@ -339,26 +335,3 @@ class _Compiler:
         counter = list(slots).index("counter")
         function = compile_function(text, "run", [ctypes.c_void_p])
         self._run(function, block, places, total * work, counter)
-        for number, finish in zip(step.writes, step.finish, strict=False):
-            arrays[number] = self._fold(arrays[number], finish)
-
-    def _fold(self, partials: Value, how: Folding) -> Value:
-        """Return what partial results become, by another group."""
-        dtype = dt.of(partials.dtype)
-        shape = partials.shape
-        axes = tuple(at in how.axes and length > 1 for at, length in enumerate(shape))
-        whole, kept = (True,) * len(shape), tuple(not axis for axis in axes)
-        read = expressions.parameter(0, dtype)
-        reductions = (Reduction(how.op, read, axes),) if any(axes) else ()  # type: ignore[arg-type]  # a name
-        value = expressions.parameter(len(reductions), dtype)
-        type_ = TensorType(how.dtype, how.shape)
-        result = self._memory(type_)
-        group = Group(
-            "fold",
-            shape,
-            (GroupInput(TensorType(dtype, shape), whole),),
-            reductions,
-            (GroupOutput(expressions.cast(value, how.dtype), type_, kept),),
-        )
-        self._group(group, [partials], [result])
-        return result
