@@ -14,7 +14,6 @@ from tensorplug.plugin import Expression
 from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import expressions as ex
 from tensorplug_loops.schedule.accumulators import DEPTH, Accumulator, State
-from tensorplug_loops.schedule.forms import Form
 from tensorplug_loops.schedule.keeping import Kept, choose_kept, fetch, keep
 from tensorplug_loops.schedule.lanes import cost
 from tensorplug_loops.schedule.loops import reduced_axes
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
 
     from tensorplug.plugin import DType
     from tensorplug_loops.machine import Machine
+    from tensorplug_loops.schedule.forms import Form
     from tensorplug_loops.schedule.loops import Loops
 
 
