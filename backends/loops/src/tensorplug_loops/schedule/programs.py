@@ -359,7 +359,7 @@ class _Planner:
             segments = -(-kept[-1] // size)
             loops.values.update(size=size, segments=segments)
             form = replace(form, whole=segments == 1, rows=form.rows and segments == 1)
-            items, inside = prod(kept[: -1 - form.rows]) * segments, inside * size
+            items, inside = prod(kept[: -1 - form.rows]) * segments, inside * min(size, kept[-1])
             inside *= kept[-2] if form.rows else 1
         if form.split:
             items, inside = items * loops.values["parts"], inside // loops.values["parts"]
