@@ -1,7 +1,8 @@
 """Run the benchmarks: ``python tests/benchmarks [--only NAME ...] [--json FILE]``.
 
 PyTorch and JAX take part where they are installed (dependency group "compare"). With
-``--backends opencl --gpu``, PyTorch computes on the GPU, too.
+``--backends opencl --gpu``, PyTorch computes on the GPU, too. With ``--vectors 32``, all libraries
+compute as on a processor without longer vectors: 32 bytes are AVX2.
 """
 
 from __future__ import annotations
@@ -24,6 +25,25 @@ if TYPE_CHECKING:
 
 # All libraries use all cores, so that libraries are compared, not settings.
 THREADS = str(os.cpu_count() or 1)
+
+_LONGEST = "X86_V4 AVX512_ICL AVX512_SPR"  # what NumPy calls vectors of 64 bytes
+LIMITS = {
+    bytes_: {
+        "TENSORPLUG_CPU_VECTORS": bytes_,
+        "NPY_DISABLE_CPU_FEATURES": numpy,
+        "OPENBLAS_CORETYPE": openblas,
+        "ATEN_CPU_CAPABILITY": aten,
+        "ONEDNN_MAX_CPU_ISA": isa,
+        "MKL_ENABLE_INSTRUCTIONS": mkl,
+        # Its kernels of YNNPACK ask the processor alone; Eigen's have vectors of 32 bytes.
+        "XLA_FLAGS": f"--xla_cpu_max_isa={xla} --xla_cpu_experimental_ynn_fusion_type=",
+    }
+    for bytes_, numpy, openblas, aten, isa, mkl, xla in (
+        ("16", f"X86_V3 {_LONGEST}", "Nehalem", "default", "SSE41", "SSE4_2", "SSE4_2"),
+        ("32", _LONGEST, "Haswell", "avx2", "AVX2", "AVX2", "AVX2"),
+    )
+}
+"""The environment variables by which libraries use shorter vectors, by their bytes."""
 
 
 def main() -> int:
@@ -72,7 +92,14 @@ def main() -> int:
         nargs="*",
         help="compare kernels of cpu with their decompositions; all of them if none is named",
     )
+    parser.add_argument(
+        "--vectors",
+        choices=["16", "32"],
+        help="the longest vectors, in bytes, of every library on an x86-64 processor",
+    )
     options = parser.parse_args()
+    if options.vectors:  # before any library is loaded, which is when they read this
+        os.environ.update(LIMITS[options.vectors])
     sys.path.insert(0, str(Path(__file__).parent))
     table = "kernels" if options.kernels is not None else "decompositions"
     if (names := getattr(options, table)) is not None:

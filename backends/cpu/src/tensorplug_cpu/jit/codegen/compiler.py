@@ -15,6 +15,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.plugin import BuildNotice, disk_cache
+from tensorplug_cpu.jit.codegen import processor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -84,7 +85,7 @@ class _Compiler:
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
         self.llvm = llvm
-        name, features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+        name, features = llvm.get_host_cpu_name(), processor.flags()
         self._cpu = {"cpu": name, "features": features, "opt": 3}
         self._target = llvm.Target.from_default_triple()
         version = ".".join(map(str, llvm.llvm_version_info))

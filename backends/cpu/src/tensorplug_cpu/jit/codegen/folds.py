@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -17,15 +16,6 @@ if TYPE_CHECKING:
 _BYTES: Final = 64  # of a vector, whatever the processor's have, for the same order everywhere
 _FACTORS: Final = 4  # lanes of a product: of so many float32, none is too large or too small
 _NAMES: Final = {"sum": ("add", "fadd"), "prod": ("mul", "fmul")}  # of integers, of floats
-
-
-@cache
-def converts_halves() -> bool:
-    """Return whether the processor converts float16; LLVM calls a function that may lack, else."""
-    import llvmlite.binding as llvm  # an extra
-
-    features = llvm.get_host_cpu_features()
-    return bool(features.get("f16c") or features.get("neon"))
 
 
 def wide_dtype(kind: str, source: str) -> str:

@@ -1,33 +1,72 @@
-"""What the renderer needs to know about this machine's processor."""
+"""The processor that loops are written for: this machine's, perhaps with shorter vectors.
+
+Widths of vectors and sizes of tiles follow from this description, and from nothing else. The
+environment variable ``TENSORPLUG_CPU_VECTORS`` limits the vectors.
+"""
 
 from __future__ import annotations
 
+import os
 from functools import cache
+from typing import Final
+
+from tensorplug.plugin import SettingsError
+
+VECTORS: Final = "TENSORPLUG_CPU_VECTORS"
+_WITHOUT: Final[dict[str, tuple[str, ...]]] = {
+    "": (),
+    "64": (),
+    "32": ("avx512", "avx10", "evex"),
+    "16": ("avx", "evex", "fma", "f16c", "vaes", "vpclmulqdq", "xop", "sha512", "sm3", "sm4"),
+}
+"""What the names of the features begin with that a processor with shorter vectors lacks."""
 
 
 @cache
-def _features() -> dict[str, bool]:
+def features() -> dict[str, bool]:
+    """Return LLVM's names of what processors may have, and whether this one has it.
+
+    Raises:
+        SettingsError: the variable has a value that is not allowed.
+
+    """
     import llvmlite.binding as llvm  # an extra
 
-    return dict(llvm.get_host_cpu_features())
+    limit = os.environ.get(VECTORS, "").strip()
+    if limit not in _WITHOUT:
+        raise SettingsError(f"{VECTORS}={limit!r}: must be 16, 32 or 64")
+    lacking = _WITHOUT[limit]
+    host = llvm.get_host_cpu_features()
+    return {name: has and not name.startswith(lacking) for name, has in host.items()}
+
+
+def flags() -> str:
+    """Return the features as LLVM's compiler takes them."""
+    return ",".join(f"{'+' if has else '-'}{name}" for name, has in sorted(features().items()))
 
 
 def vector_bytes() -> int:
     """Return the bytes of a vector register."""
-    features = _features()
-    return 64 if features.get("avx512f") else 32 if features.get("avx") else 16
+    has = features().get
+    return 64 if has("avx512f") else 32 if has("avx") else 16
 
 
 def registers() -> int:
     """Return the number of vector registers."""
-    features = _features()
-    return 32 if features.get("avx512f") or features.get("neon") else 16
+    has = features().get
+    return 32 if has("avx512f") or has("neon") else 16
 
 
 def has_fma() -> bool:
     """Return whether the processor multiplies and adds in one instruction."""
-    features = _features()
-    return bool(features.get("fma") or features.get("neon"))
+    has = features().get
+    return bool(has("fma") or has("neon"))
+
+
+def converts_halves() -> bool:
+    """Return whether the processor converts float16; LLVM calls a function that may lack, else."""
+    has = features().get
+    return bool(has("f16c") or has("neon"))
 
 
 def attributes() -> str:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tensorplug_cpu.execution import parallel
-from tensorplug_cpu.jit.codegen.folds import converts_halves
 from tensorplug_cpu.jit.codegen.functions import Function
+from tensorplug_cpu.jit.codegen.processor import converts_halves
 from tensorplug_cpu.jit.codegen.settings import is_worthwhile
 from tensorplug_cpu.jit.loops.addresses import address
 from tensorplug_cpu.jit.loops.calls import fold_columns

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from tensorplug_cpu.jit.codegen.folds import Fold, converts_halves, wide_dtype
+from tensorplug_cpu.jit.codegen.folds import Fold, wide_dtype
 from tensorplug_cpu.jit.codegen.functions import Function
+from tensorplug_cpu.jit.codegen.processor import converts_halves
 from tensorplug_cpu.jit.codegen.settings import is_worthwhile
 from tensorplug_cpu.jit.loops.calls import address, launch
 from tensorplug_cpu.memory.pool import allocator

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tensorplug_cpu.jit.codegen.compiler import MOST_FUNCTIONS
 from tensorplug_cpu.jit.codegen.epilogues import apply_epilogue
 from tensorplug_cpu.jit.codegen.functions import Function
-from tensorplug_cpu.jit.codegen.processor import vector_bytes
+from tensorplug_cpu.jit.codegen.processor import registers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 
 def most_positions(vectors: int) -> int:
     """Return how many positions a tile may have, so that no register is spilled."""
-    registers = 32 if vector_bytes() == 64 else 16
-    return registers * 3 // 4 // vectors
+    return registers() * 3 // 4 // vectors
 
 
 class _Tile:
