@@ -23,7 +23,7 @@ from tensorplug_cpu.jit.loops.partitions import (
     even,
     make_calls,
     make_grid,
-    tile_sizes,
+    tile_size,
 )
 from tensorplug_cpu.jit.loops.prepared import prepare
 from tensorplug_cpu.jit.loops.products import panel_function, sweep_function
@@ -73,7 +73,7 @@ class _Pass:
         self._tables = Tables(grid, strides)
         self._padded = grid.padded
         self._step = sweep[-1].reads * channels
-        self._tile = tile_sizes(dtype, columns, grid.width)
+        self._tile = tile_size(dtype, columns, grid.width)
         self._type = dtype.name
         self._pointers = [*map(address, (self._reads, self._writes, self._runs, self._blocks))]
         self._integers = [
@@ -93,7 +93,7 @@ class _Pass:
 
     def panels(self, filter: Array) -> Array:
         """Return the filter [taps, channels, columns] as [panels, taps * channels, columns]."""
-        width, vectors, _ = self._tile
+        width, vectors = self._tile[:2]
         panel = width * vectors
         if panel == self._columns and self._every and filter.flags.c_contiguous:
             return dense(filter)

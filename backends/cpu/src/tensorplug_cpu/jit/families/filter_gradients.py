@@ -11,7 +11,7 @@ import numpy as np
 from tensorplug_cpu.execution.parallel import thread_count
 from tensorplug_cpu.jit.loops import iteration_space
 from tensorplug_cpu.jit.loops.calls import address, dense
-from tensorplug_cpu.jit.loops.partitions import Tables, even, make_calls, make_grid, tile_sizes
+from tensorplug_cpu.jit.loops.partitions import Tables, even, make_calls, make_grid, tile_size
 from tensorplug_cpu.jit.loops.products import filter_function, most_positions
 
 if TYPE_CHECKING:
@@ -42,15 +42,16 @@ class FilterGradient:
         self._offsets = np.array(offsets, np.int64)
         lengths = {length for _, length in runs}
         size = min(lengths)
-        width, vectors, positions = tile_sizes(dtype, columns, max(size, _SHORT))
+        tile = tile_size(dtype, columns, max(size, _SHORT))
+        positions = tile.positions
         self._run_length = size if size <= positions and size < _SHORT and len(lengths) == 1 else 0
         if self._run_length:
-            most = min(most_positions(vectors), _SCATTERED)
-            self._tile = width, vectors, size * even(len(runs), most // size)
+            most = min(most_positions(tile.vectors), _SCATTERED)
+            self._tile = tile._replace(positions=size * even(len(runs), most // size))
             runs = [(0, self._length)]
         else:
-            self._tile = tile_sizes(dtype, columns, size)
-        cut = _cut(runs, self._tile[2])
+            self._tile = tile_size(dtype, columns, size)
+        cut = _cut(runs, self._tile.positions)
         self._runs = np.array(cut, np.int64)
         strides = [
             prod(window.out for window in at[axis:]) * columns for axis in range(len(at) + 1)

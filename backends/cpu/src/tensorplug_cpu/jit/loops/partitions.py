@@ -11,7 +11,7 @@ from tensorplug_cpu.execution.parallel import together
 from tensorplug_cpu.jit.codegen.functions import lanes
 from tensorplug_cpu.jit.loops import iteration_space
 from tensorplug_cpu.jit.loops.calls import address, is_large
-from tensorplug_cpu.jit.loops.products import most_positions
+from tensorplug_cpu.jit.loops.products import Size, most_positions
 from tensorplug_cpu.windows.sliding import room
 
 _PIECE: Final = 1 << 17  # elements of a piece of the image: they stay in a second-level cache
@@ -26,12 +26,14 @@ def even(length: int, most: int) -> int:
     return -(-length // -(-length // most))
 
 
-def tile_sizes(dtype: np.dtype[Any], columns: int, length: int) -> tuple[int, int, int]:
-    """Return the lanes, vectors and positions of a tile: columns times something of ``length``."""
+def tile_size(dtype: np.dtype[Any], columns: int, length: int) -> Size:
+    """Return the size of tiles of columns times something of ``length``."""
     width = lanes(dtype.itemsize, columns)
     count = -(-columns // width)
     vectors = min(count, 2 if length > 4 else 12 // length)
-    return width, vectors, even(length, most_positions(vectors))
+    positions = even(length, most_positions(vectors))
+    masked = columns % (width * vectors) > 0
+    return Size(width, vectors, positions, lower=length % positions > 0, masked=masked)
 
 
 def make_grid(

@@ -10,7 +10,7 @@ learning convolutions on SIMD architectures").
 from __future__ import annotations
 
 from functools import cache, lru_cache, partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tensorplug_cpu.jit.codegen.compiler import MOST_FUNCTIONS
 from tensorplug_cpu.jit.codegen.epilogues import apply_epilogue
@@ -23,24 +23,40 @@ if TYPE_CHECKING:
     from tensorplug_cpu.jit.codegen.control_flow import Variable
 
 
+class Size(NamedTuple):
+    """A tile of a result: ``positions`` times ``vectors`` of ``lanes`` columns.
+
+    ``lower``: some tiles have a position less, so that none computes what another one has.
+    ``masked``: the last vectors of a row may reach beyond its columns.
+    """
+
+    lanes: int
+    vectors: int
+    positions: int
+    lower: bool
+    masked: bool
+
+
 def most_positions(vectors: int) -> int:
     """Return how many positions a tile may have, so that no register is spilled."""
     return registers() * 3 // 4 // vectors
 
 
 class _Tile:
-    """The sums of ``positions`` times ``vectors`` while they are in registers."""
+    """The sums of ``positions`` times the vectors of a tile while they are in registers."""
 
-    def __init__(self, f: Function, lanes: int, vectors: int, positions: int) -> None:
-        self._f, self._lanes, self._vectors = f, lanes, vectors
-        zero = f.number(0.0, f.vector(lanes))
-        self.sums = [[f.variable(zero) for _ in range(vectors)] for _ in range(positions)]
+    def __init__(self, f: Function, size: Size, positions: int) -> None:
+        self._f, self._lanes, self._vectors = f, size.lanes, size.vectors
+        self._masked = size.masked
+        self._zero = f.number(0.0, f.vector(size.lanes))
+        self.sums = [
+            [f.variable(self._zero) for _ in range(size.vectors)] for _ in range(positions)
+        ]
 
     def clear(self) -> None:
-        zero = self._f.number(0.0, self._f.vector(self._lanes))
         for row in self.sums:
             for one in row:
-                one.set(zero)
+                one.set(self._zero)
 
     def add(self, columns: list[Any], numbers: Callable[[int], Any]) -> None:
         """Add the product of a column of numbers, one per position, with a row of vectors."""
@@ -49,7 +65,9 @@ class _Tile:
             for one, column in zip(row, columns, strict=True):
                 one.set(self._f.multiply_add(number, column, one.get()))
 
-    def results(self, target: Any, apart: Any, done: Any) -> Iterator[tuple[int, Variable, Any]]:
+    def results(
+        self, target: Any, apart: Any, done: Any = 0
+    ) -> Iterator[tuple[int, Variable, Any]]:
         """Yield each sum of the positions from ``done`` on: number of the vector, sum, offset.
 
         ``target``: the offset of the first position; others are ``apart``.
@@ -62,9 +80,39 @@ class _Tile:
                     yield at, one, f.add(to, at * self._lanes)
 
     def masks(self, first: Any, stop: Any) -> list[Any]:
-        """Return which lanes of each vector are columns below ``stop``."""
+        """Return which lanes of each vector are columns below ``stop``; None for all."""
         f, lanes = self._f, self._lanes
+        if not self._masked:
+            return [None] * self._vectors
         return [f.mask(f.add(first, at * lanes), stop, lanes) for at in range(self._vectors)]
+
+    def load(self, mask: Any, pointer: Any, offset: Any) -> Any:
+        """Return a vector, which is 0 where ``mask`` does not hold."""
+        if mask is None:
+            return self._f.load(pointer, offset, self._lanes)
+        return self._f.load_where(mask, self._zero, pointer, offset)
+
+    def store(self, mask: Any, value: Any, pointer: Any, offset: Any) -> None:
+        """Write a vector where ``mask`` holds."""
+        if mask is None:
+            self._f.store(value, pointer, offset)
+        else:
+            self._f.store_where(mask, value, pointer, offset)
+
+
+def _tiles(f: Function, size: Size, length: Any) -> Iterator[tuple[_Tile, Any]]:
+    """Yield the tiles of ``length`` positions, and where one begins, in the loop over them."""
+    positions, end = size.positions, length
+    if size.lower:
+        whole = f.add(length, positions - 1)
+        count = f.builder.sdiv(whole, f.number(positions))
+        tall = f.subtract(length, f.multiply(count, positions - 1))
+        end = f.multiply(tall, positions)
+    with f.loop(0, end, positions) as start:
+        yield _Tile(f, size, positions), start
+    if size.lower:
+        with f.loop(end, length, positions - 1) as start:
+            yield _Tile(f, size, positions - 1), start
 
 
 _PIECE: Final = ("source", "pieces", "lines", "room")
@@ -144,7 +192,7 @@ def panel_function(dtype: str, lanes: int, vectors: int, *, side_by_side: bool) 
 @lru_cache(MOST_FUNCTIONS)
 def sweep_function(
     dtype: str,
-    sizes: tuple[int, int, int],
+    size: Size,
     step: int,
     run_length: int,
     epilogue: str,
@@ -163,10 +211,10 @@ def sweep_function(
     the number of pieces, of positions in each row, of elements between positions of the result, of
     columns, of rows of the filter, of blocks.
 
-    ``sizes``: lanes, vectors and positions of a tile; a row has at least as many. ``step``: the
-    elements of the source between positions. ``run_length``: of every run; 0 for any.
+    ``size``: of tiles that a row can be cut into. ``step``: the elements of the source between
+    positions. ``run_length``: of every run; 0 for any.
     """
-    lanes, vectors, positions = sizes
+    lanes, vectors = size.lanes, size.vectors
     f = Function(
         "sweep",
         dtype,
@@ -179,13 +227,11 @@ def sweep_function(
     )
     panel = vectors * lanes
     columns = f["columns"]
-    tile = _Tile(f, lanes, vectors, positions)
     weight = f.variable(0)
-    zero = f.number(0.0, f.vector(lanes))
     with f.taken(f["pieces_count"]) as number:
         piece = _Piece(f, number, lanes, padded=padded)
 
-        def add(here: Any) -> None:
+        def add(tile: _Tile, here: Any) -> None:
             row_of_panel = [
                 f.load(f["filter"], f.add(weight.get(), at * lanes), lanes)
                 for at in range(vectors)
@@ -194,45 +240,42 @@ def sweep_function(
             weight.set(f.add(weight.get(), panel))
 
         with f.loop(0, columns, panel) as first, f.loop(0, f["count"]) as block:
-            masks = tile.masks(first, columns)
             from_run, to_run, row_of_filter = _entries(f, f["blocks"], block, 3)
             weights = f.add(f.multiply(first, f["length"]), f.multiply(row_of_filter, panel))
-            with f.loop(0, piece.rows) as row, f.loop(0, f["width"], positions) as tile_start:
-                start = f.least(tile_start, f.subtract(f["width"], positions))
-                done = f.subtract(tile_start, start)  # positions that the tile before has computed
-                source = f.add(f.whole(f["reads"], row), f.multiply(start, step))
-                tile.clear()
-                weight.set(weights)
-                with f.loop(from_run, to_run) as run:
-                    offset, length = _entries(f, f["runs"], run, 2)
-                    begin = f.add(source, offset)
-                    if run_length:
-                        for inner in range(run_length):
-                            add(f.add(begin, inner))
-                    else:
-                        with f.loop(0, length) as inner:
-                            add(f.add(begin, inner))
-                target = f.add(piece.target, f.whole(f["writes"], row), first)
-                target = f.add(target, f.multiply(start, f["apart"]))
-                for at, one, here in tile.results(target, f["apart"], done):
-                    with f.when(f.less(0, block)):
-                        earlier = f.load_where(masks[at], zero, f["result"], here)
-                        one.set(f.builder.fadd(one.get(), earlier))
-                    with f.when(f.less(f.subtract(f["count"], 2), block)):
-                        column = f.add(first, at * lanes)
-                        numbers = [
-                            f.load_where(masks[at], zero, f[name], column) if used else None
-                            for name, used in (("bias", bias), ("slope", epilogue == "slope"))
-                        ]
-                        one.set(apply_epilogue(f, one.get(), epilogue, *numbers))
-                    f.store_where(masks[at], one.get(), f["result"], here)
+            with f.loop(0, piece.rows) as row:
+                for tile, start in _tiles(f, size, f["width"]):
+                    masks = tile.masks(first, columns)
+                    source = f.add(f.whole(f["reads"], row), f.multiply(start, step))
+                    tile.clear()
+                    weight.set(weights)
+                    with f.loop(from_run, to_run) as run:
+                        offset, length = _entries(f, f["runs"], run, 2)
+                        begin = f.add(source, offset)
+                        if run_length:
+                            for inner in range(run_length):
+                                add(tile, f.add(begin, inner))
+                        else:
+                            with f.loop(0, length) as inner:
+                                add(tile, f.add(begin, inner))
+                    target = f.add(piece.target, f.whole(f["writes"], row), first)
+                    target = f.add(target, f.multiply(start, f["apart"]))
+                    for at, one, here in tile.results(target, f["apart"]):
+                        with f.when(f.less(0, block)):
+                            earlier = tile.load(masks[at], f["result"], here)
+                            one.set(f.builder.fadd(one.get(), earlier))
+                        with f.when(f.less(f.subtract(f["count"], 2), block)):
+                            column = f.add(first, at * lanes)
+                            numbers = [
+                                tile.load(masks[at], f[name], column) if used else None
+                                for name, used in (("bias", bias), ("slope", epilogue == "slope"))
+                            ]
+                            one.set(apply_epilogue(f, one.get(), epilogue, *numbers))
+                        tile.store(masks[at], one.get(), f["result"], here)
     return f.compiled()
 
 
 @lru_cache(MOST_FUNCTIONS)
-def filter_function(
-    dtype: str, sizes: tuple[int, int, int], *, padded: bool, run_length: int
-) -> Any:
+def filter_function(dtype: str, size: Size, *, padded: bool, run_length: int) -> Any:
     """Return the function that adds the gradient of a filter over pieces of a sweep.
 
     A thread gets *items*: some pieces, some runs of neighbouring elements under a window, and the
@@ -244,11 +287,11 @@ def filter_function(
     number of items, of rows of a piece whose sum is added at once, of positions in a row, of
     elements between positions of the source, of columns.
 
-    ``sizes``: lanes, vectors and elements of a tile; a run has as many elements at least.
+    ``size``: of a tile, with elements of a run as positions; a run has as many at least.
     ``run_length``: if it is not 0, each so many elements are neighbours, and the table has one
     entry for all of them.
     """
-    lanes, vectors, positions = sizes
+    lanes, vectors, positions = size[:3]
     f = Function(
         "filter_gradient",
         dtype,
@@ -260,8 +303,7 @@ def filter_function(
         (*_SIZES, "count", "group", "width", "step", "columns"),
     )
     columns = f["columns"]
-    tile = _Tile(f, lanes, vectors, positions)
-    zero = f.number(0.0, f.vector(lanes))
+    tile = _Tile(f, size, positions)
     with f.taken(f["count"]) as number:
         first_piece, last_piece, from_run, to_run, gradient = _entries(f, f["items"], number, 5)
         with f.loop(first_piece, last_piece) as at_piece:
@@ -292,7 +334,7 @@ def filter_function(
                         with f.loop(0, f["width"]):
                             here, there = source.get(), upstream.get()
                             vectors_of_dy = [
-                                f.load_where(mask, zero, f["dy"], f.add(there, at * lanes))
+                                tile.load(mask, f["dy"], f.add(there, at * lanes))
                                 for at, mask in enumerate(masks)
                             ]
                             offsets_of_x = [f.add(here, offset) for offset in offsets]
@@ -301,9 +343,8 @@ def filter_function(
                             upstream.set(f.add(there, columns))
                     target = f.add(gradient, f.multiply(target, columns), first)
                     for at, one, here in tile.results(target, columns, done):
-                        earlier = f.load_where(masks[at], zero, f["result"], here)
-                        total = f.builder.fadd(one.get(), earlier)
-                        f.store_where(masks[at], total, f["result"], here)
+                        total = f.builder.fadd(one.get(), tile.load(masks[at], f["result"], here))
+                        tile.store(masks[at], total, f["result"], here)
     return f.compiled()
 
 
