@@ -114,10 +114,13 @@ def torch_device() -> str:
 
 
 def torch_tensor(array: Any) -> Any:
-    """Return a PyTorch tensor of ``array``: on its memory where PyTorch computes on the CPU."""
+    """Return a PyTorch tensor of ``array``, in memory of its own.
+
+    On NumPy's memory, PyTorch would find in the cache what NumPy has read just before.
+    """
     import torch
 
-    return torch.from_numpy(array).to(_chosen.torch_device)
+    return torch.tensor(array, device=_chosen.torch_device)
 
 
 def torch_told() -> str:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tensorplug_cpu.jit.codegen.control_flow import Variable
     from tensorplug_cpu.jit.codegen.functions import Function
 
@@ -100,6 +102,13 @@ class Fold:
             return self.f.intrinsic(name, a, b, fastmath=("nsz",))
         compare = build.icmp_signed if self.dtype.kind == "i" else build.icmp_unsigned
         return build.select(compare(">" if self.kind == "max" else "<", a, b), a, b)
+
+    def together(self, values: Sequence[Value]) -> Value:
+        """Return vectors combined as a tree; their number is a power of 2."""
+        while len(values) > 1:
+            pairs = zip(values[::2], values[1::2], strict=True)
+            values = [self.combine(a, b) for a, b in pairs]
+        return values[0]
 
     def add(self, total: Variable, error: Variable, value: Value) -> None:
         """Put a value into an accumulator; ``error`` collects what roundings lose."""

@@ -234,8 +234,7 @@ def _row_function(kind: str, source: str, result: str) -> Callable[..., None]:
                 mask = f.mask(first, stop, how.count)
                 x = how.read(f["x"], f.add(begin, first), mask)
                 parts[0].set(how.combine(parts[0].get(), x))
-            one, two, three, four = (part.get() for part in parts)
-            how.add(total, error, how.combine(how.combine(one, two), how.combine(three, four)))
+            how.add(total, error, how.together([part.get() for part in parts]))
         whole = how.across(how.corrected(total.get(), error.get()))
         f.store(how.rounded(whole), f["out"], row.target)
     return f.compiled()
@@ -264,8 +263,7 @@ def _short_row_function(kind: str, source: str, result: str) -> Callable[..., No
             at.set(f.add(column, _UNROLLED))
         with f.loop(at.get(), f["length"]) as column:
             add(parts[0], column)
-        one, two, three, four = (part.get() for part in parts)
-        total = how.combine(how.combine(one, two), how.combine(three, four))
+        total = how.together([part.get() for part in parts])
         f.store_where(mask, how.rounded(total), f["out"], rows.target)
     return f.compiled()
 
@@ -315,14 +313,11 @@ def _add_rows(
             how.read(f["x"], f.add(begin, f.multiply(row, f["after"]), column), mask)
             for row in range(rows)
         ]
-        while len(values) > 1:
-            pairs = zip(values[::2], values[1::2], strict=True)
-            values = [how.combine(a, b) for a, b in pairs]
         total = f.variable(f.load(totals, column, how.count, how.element))
         error = f.variable(how.identity)
         if how.compensated:
             error.set(f.load(errors, column, how.count, how.element))
-        how.add(total, error, values[0])
+        how.add(total, error, how.together(values))
         f.store(total.get(), totals, column)
         if how.compensated:
             f.store(error.get(), errors, column)
