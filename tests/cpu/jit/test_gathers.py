@@ -1,4 +1,4 @@
-"""Gathers of many rows and sums by place by loops of their own, against Python's loops."""
+"""Gathers of many rows by loops of their own, against Python's loops."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 
 from tensorplug.plugin import OutOfRangeError, specs
-from tensorplug_cpu import segments
-from tensorplug_cpu.execution import parallel
 from tensorplug_cpu.jit.codegen.settings import JIT
 from tensorplug_cpu.jit.families import gathers
 
@@ -95,76 +93,3 @@ def test_kernels(call):
         np.testing.assert_array_equal(found, expected)
     first = at.reshape(-1, 1)
     np.testing.assert_array_equal(call(specs.GATHER_ND, x, first), x[first[:, 0]])
-
-
-SUMS = [(1, 1, 40000), (700, 1, 40001), (300, 3, 20000), (40, 65, 700), (9, 512, 100)]
-
-
-@pytest.mark.parametrize(("size", "width", "count"), SUMS)
-def test_sums_of_floats(size, width, count, monkeypatch):
-    """Exact sums by ``math.fsum``, rounded once; those without a row are 0."""
-    monkeypatch.setattr(gathers, "_SHARED", 0)
-    rng = np.random.default_rng(5)
-    rows = rng.standard_normal((count, width)) * 10.0 ** rng.integers(-5, 6, (count, 1))
-    rows = rows.astype("float32")
-    at = rng.integers(0, max(1, size - 1), count)
-    assert gathers.row_adder(count, width, size, rows.dtype) is not None
-    found = segments.row_sums(at, rows, size)
-    assert (found.dtype, found.shape) == (rows.dtype, (size, width))
-    for place in {0, size // 2, size - 1}:
-        for column in {0, width // 2, width - 1}:
-            terms = rows[at == place, column].tolist()
-            exact, most = math.fsum(terms), math.fsum(map(abs, terms))
-            off = abs(found[place, column] - exact)
-            assert off <= abs(exact) * 2**-24 + 1e-12 * most
-
-
-@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "uint64"])
-@pytest.mark.parametrize(("size", "width", "count"), SUMS[1:4])
-def test_sums_of_integers_wrap(size, width, count, dtype):
-    limits = np.iinfo(dtype)
-    rng = np.random.default_rng(6)
-    rows = rng.integers(limits.min, limits.max, (count, width), dtype, endpoint=True)
-    at = rng.integers(0, size, count).astype("int32")
-    found = segments.row_sums(at, rows, size)
-    assert (found.dtype, found.shape) == (rows.dtype, (size, width))
-    bits = 8 * rows.itemsize
-    for place in (0, size // 2, size - 1):
-        for column in {0, width - 1}:
-            total = sum(rows[at == place, column].tolist())
-            assert (int(found[place, column]) - total) % 2**bits == 0
-
-
-def test_sums_with_special_values():
-    rows = np.ones((40000, 2), "float32")
-    at = np.arange(40000) % 5
-    rows[1, 0], rows[2], rows[7, 1] = math.nan, math.inf, -math.inf
-    found = segments.row_sums(at, rows, 6)
-    nan, inf = math.nan, math.inf
-    np.testing.assert_array_equal(
-        found, [[8000, 8000], [nan, 8000], [inf, nan], [8000, 8000], [8000, 8000], [0, 0]]
-    )
-
-
-def test_any_number_of_threads(monkeypatch):
-    monkeypatch.setattr(gathers, "_SHARED", 0)
-    rows = np.random.default_rng(7).standard_normal((3000, 200)).astype("float32")
-    at = np.random.default_rng(8).integers(0, 90, 3000)
-    shared, run = segments.row_sums(at, rows, 90), parallel.in_parts
-    alone = []
-
-    def once(work, count, **_options):
-        alone.append(count)
-        run(work, count, shared=False)
-
-    monkeypatch.setattr(parallel, "in_parts", once)
-    np.testing.assert_array_equal(segments.row_sums(at, rows, 90), shared)
-    assert alone == [200]
-
-
-def test_segment_sums(call):
-    x = np.random.default_rng(9).integers(-9, 9, (4000, 20)).astype("int32")
-    at = np.random.default_rng(10).integers(0, 7, 4000).astype("int32")
-    found = call(specs.UNSORTED_SEGMENT_SUM, x, at, num_segments=8)
-    expected = [x[at == number].sum(axis=0) for number in range(8)]
-    np.testing.assert_array_equal(found, expected)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug_cpu.jit.families import gathers
+from tensorplug_cpu.jit.families import row_sums as native_sums
 
 if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array
@@ -28,7 +28,7 @@ def row_sums(targets: Array, rows: Array, size: int) -> Array:
     width = rows.shape[1]
     if not rows.size:
         return np.zeros((size, width), rows.dtype)
-    native = gathers.row_adder(len(targets), width, size, rows.dtype)
+    native = native_sums.row_adder(len(targets), width, size, rows.dtype)
     if native is not None:
         return native(targets, rows)
     if width <= _NARROW:

@@ -1,4 +1,4 @@
-"""Reading and adding rows at indices, one row after the other.
+"""Reading rows at indices, one row after the other.
 
 Indices are checked while they are read. A row that lies elsewhere takes long to arrive, so it is
 asked for some rows ahead.
@@ -33,10 +33,6 @@ _LINES: Final = 2  # of the cache, of that row: the processor asks for more by i
 _INDICES: Final = 8  # at a time, for single elements
 _ELEMENTS: Final = (1, 2, 4, 8)  # bytes of a row that is one element
 _FIXED: Final = (*_ELEMENTS, 16, 32, 64)  # bytes of a row that is copied at once
-_ADDED: Final = frozenset(map(np.dtype, ("float32", *"bhilqBHILQ")))
-_SOON: Final = 6 << 10  # bytes from what is added to what is asked for
-_WIDE: Final = 64  # columns from which threads share them, if there are many elements
-_SHARED_SUM: Final = 1 << 22
 
 
 def gatherer(
@@ -201,80 +197,3 @@ def _any(f: Function, mask: Value) -> Value:
     count = getattr(mask.type, "count", 1)
     bits = f.builder.bitcast(mask, f.scalar(f"int{count}")) if count > 1 else mask
     return f.builder.zext(bits, f.integer)
-
-
-def row_adder(
-    count: int, width: int, size: int, dtype: np.dtype[Any]
-) -> Callable[[Array, Array], Array] | None:
-    """Return what adds ``count`` rows, each at its target, to zeros ``[size, width]``.
-
-    float32 is added in float64 and rounded once; integers wrap. Targets are integers of any dtype,
-    in range. None where a loop is no help, as where most rows of the result get none.
-    """
-    if dtype not in _ADDED or count < size or not is_worthwhile(count * width):
-        return None
-    floating = dtype.kind == "f"
-    wide = np.dtype(np.float64) if floating else dtype
-    shared = width >= _WIDE and count * width >= _SHARED_SUM
-
-    def run(targets: Array, rows: Array) -> Array:
-        total = np.zeros((size, width), wide)
-        function = _add_function(dtype.name, one=width == 1)
-        numbers = np.ascontiguousarray(targets, np.int64)
-        arrays = (numbers, np.ascontiguousarray(rows), total)
-        at = [address(array) for array in arrays]
-        parallel.in_parts(
-            lambda start, stop: function(*at, count, width, start, stop), width, shared=shared
-        )
-        return total.astype(dtype, copy=False)
-
-    return run
-
-
-@cache
-def _add_function(dtype: str, *, one: bool) -> Callable[..., None]:
-    """Return the function that adds columns ``start`` to ``stop`` of all rows."""
-    floating = dtype == "float32"
-    f = Function(
-        f"add_rows_{dtype}_{one:d}",
-        dtype,
-        ("targets", "rows", "total"),
-        ("count", "width", "start", "stop"),
-    )
-    build = f.builder
-    wide = f.scalar("float64" if floating else dtype)
-    lanes = 1 if one else _BYTES // f.itemsize
-
-    def add(target: Value, x: Value, mask: Value = None) -> None:
-        type_ = x.type if not floating else f.vector(getattr(x.type, "count", 1), wide)
-        x = build.fpext(x, type_) if floating else x
-        count = getattr(type_, "count", 1)
-        if mask is None:
-            total = f.load(f["total"], target, count, wide)
-        else:
-            total = f.load_where(mask, f.number(0, type_), f["total"], target)
-        total = build.fadd(total, x) if floating else build.add(total, x)
-        if mask is None:
-            f.store(total, f["total"], target)
-        else:
-            f.store_where(mask, total, f["total"], target)
-
-    with f.loop(0, f["count"]) as row:
-        target = f.whole(f["targets"], row)
-        begin, to = f.multiply(row, f["width"]), f.multiply(target, f["width"])
-        done = f.variable(f["start"])
-        with f.loop(f["start"], f.add(f.subtract(f["stop"], lanes), 1), lanes) as column:
-            here = f.add(begin, column)
-            f.prefetch(f["rows"], f.add(here, _SOON // f.itemsize))
-            add(f.add(to, column), f.load(f["rows"], here, lanes))
-            done.set(f.add(column, lanes))
-        column = done.get()
-        with f.when(f.less(column, f["stop"])):
-            if one:
-                add(target, f.load(f["rows"], row))
-            else:
-                mask = f.mask(column, f["stop"], lanes)
-                blank = f.number(0, f.vector(lanes))
-                x = f.load_where(mask, blank, f["rows"], f.add(begin, column))
-                add(f.add(to, column), x, mask)
-    return f.compiled()
