@@ -60,7 +60,7 @@ def product(
     large = rows * columns > _KEPT if transpose_a else inner * columns > _COPIED
     if large or min(rows, inner, columns) < _FEW:
         return None
-    if not is_worth(rows * inner * columns // _WORK):
+    if not is_worth(rows * inner * columns // _WORK) or vector_bytes() < _VECTOR:
         return None
     width = next((width for width in _WIDTHS if pixels % width == 0), pixels)
     image = 1, pixels // width, width
