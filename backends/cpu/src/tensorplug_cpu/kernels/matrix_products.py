@@ -14,6 +14,7 @@ from tensorplug_cpu.execution.blas import matmul, one_thread_each
 from tensorplug_cpu.execution.floating_point import binary, kernel, without_warnings
 from tensorplug_cpu.execution.parallel import in_parts, thread_count
 from tensorplug_cpu.jit.families import matrices
+from tensorplug_cpu.jit.families.multiplication import Multiplication
 from tensorplug_cpu.kernel_table import Kernels
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ def batch_mat_mul(
     work, narrow = working(out.dtype), out.dtype.numpy
     turned = {"transpose_a": transpose_a, "transpose_b": transpose_b}
     native = matrices.product(a.shape, b.shape, work, **turned)
+    native = native or matrices.stacked_product(a.shape, b.shape, work, **turned)
     if native is not None:
         return _by_loops(native, out)
     joined = a.rank > 2 and b.rank == 2 and not transpose_a
@@ -71,7 +73,7 @@ def batch_mat_mul(
     return kernel(run, out)
 
 
-def _by_loops(native: matrices.Product | Call, out: TensorType) -> Call:
+def _by_loops(native: Multiplication | Call, out: TensorType) -> Call:
     """Return the call of native loops, which compute narrow floats in wider ones."""
     work, narrow = working(out.dtype), out.dtype.numpy
     call = without_warnings(
@@ -79,7 +81,7 @@ def _by_loops(native: matrices.Product | Call, out: TensorType) -> Call:
             narrow, copy=False
         )
     )
-    if not isinstance(native, matrices.Product):
+    if not isinstance(native, Multiplication):
         return call
 
     def bound(constants: Sequence[Array | None]) -> Call | None:

@@ -16,7 +16,8 @@ import numpy as np
 from tensorplug_cpu.jit.families.filter_gradients import FilterGradient
 from tensorplug_cpu.jit.families.interleaving import find_interleaver
 from tensorplug_cpu.jit.loops import iteration_space
-from tensorplug_cpu.jit.loops.calls import address, dense, is_large, is_worth, launch
+from tensorplug_cpu.jit.loops.calls import address, dense, is_worth
+from tensorplug_cpu.jit.loops.panels import to_panels
 from tensorplug_cpu.jit.loops.partitions import (
     Call,
     Tables,
@@ -26,8 +27,8 @@ from tensorplug_cpu.jit.loops.partitions import (
     tile_size,
 )
 from tensorplug_cpu.jit.loops.prepared import prepare
-from tensorplug_cpu.jit.loops.products import panel_function, sweep_function
-from tensorplug_cpu.memory.pool import allocator, empty
+from tensorplug_cpu.jit.loops.products import sweep_function
+from tensorplug_cpu.memory.pool import allocator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
 
 _FEW: Final = 3  # channels of an image, fewer of which leave the vectors of its gradient idle
 _SHORT: Final = 8  # neighbouring elements under a window, fewer of which are not worth a loop
-_COPIED: Final = 4  # multiplications that take as long as to copy an element of the filter
 _BLOCK: Final = 512  # numbers added one after the other; more would lose digits
 
 
@@ -59,7 +59,6 @@ class _Pass:
         work = batch * prod(axis.count for axis in sweep) * prod(filter)
         grid = make_grid(sweep, batch, channels, work)
         order, runs = grid.taps(sizes)
-        self._every = order == list(range(prod(sizes)))
         self._order = np.array(order, np.int64)
         lengths = {length for _, length in runs}
         self._runs, self._blocks = _blocks(runs)
@@ -93,19 +92,7 @@ class _Pass:
 
     def panels(self, filter: Array) -> Array:
         """Return the filter [taps, channels, columns] as [panels, taps * channels, columns]."""
-        width, vectors = self._tile[:2]
-        panel = width * vectors
-        if panel == self._columns and self._every and filter.flags.c_contiguous:
-            return dense(filter)
-        filter = filter if filter.flags.aligned else dense(filter)
-        result = empty((-(-self._columns // panel), self._length, panel), filter.dtype)
-        steps = [stride // filter.itemsize for stride in filter.strides]
-        function = panel_function(self._type, width, vectors, side_by_side=steps[-1] == 1)
-        taps = len(self._order)
-        integers = (len(result) * taps, taps, *filter.shape[1:], *steps)
-        pointers = address(filter), address(result), address(self._order)
-        launch(function, pointers, integers, shared=is_large(_COPIED * result.size))
-        return result
+        return to_panels(filter, self._order, self._tile)
 
     def call(
         self,

@@ -1,7 +1,8 @@
-"""Matrix products as native loops: convolutions of one tap, and the gradients of their filters.
+"""Matrix products as native loops, where these are faster than BLAS.
 
-On processors with vectors of 64 bytes these loops run at the speed of the arithmetic. Some BLAS
-libraries do not know every such processor, and use half of a vector there.
+On processors with vectors of 64 bytes that is so for all but large ones, since some BLAS libraries
+do not know every such processor, and use half of a vector there. Shorter vectors all of them use,
+and what is left to gain is the way to BLAS: for stacks of small products, and narrow matrices.
 """
 
 from __future__ import annotations
@@ -11,9 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.plugin import Window
 from tensorplug_cpu.jit.codegen.processor import vector_bytes
-from tensorplug_cpu.jit.families.convolution import Convolution
 from tensorplug_cpu.jit.families.filter_gradients import FilterGradient
-from tensorplug_cpu.jit.loops import iteration_space
+from tensorplug_cpu.jit.families.multiplication import Multiplication
 from tensorplug_cpu.jit.loops.calls import is_worth
 
 if TYPE_CHECKING:
@@ -27,17 +27,24 @@ if TYPE_CHECKING:
     Native = Callable[..., Array]
 
 
-_VECTOR: Final = 64  # bytes
+_LONG: Final = 64  # bytes of vectors that BLAS may not use as a whole
+_TYPES: Final = frozenset({"float32", "float64"})
 _FEW: Final = 16  # rows or columns, fewer of which leave vectors or registers idle
 _WORK: Final = 16  # multiplications that are as much as one of a convolution, which BLAS lacks
 _COPIED: Final = 1 << 22  # elements of the second matrix, more of which take long to pack
+_NARROW: Final = 1 << 16  # likewise, where BLAS uses all of a vector
+_TALL: Final = 128  # rows that make up for packing it
 _KEPT: Final = 1 << 20  # elements of a result that is added to several times
+_SMALL: Final = 1 << 16  # elements of a result, up to which threads share its terms
+_LEAST: Final = 1 << 12  # multiplications of a product of a stack
+_LEAST_LONG: Final = 1 << 17  # likewise, where BLAS has loops for small matrices
+_MOST: Final = 1 << 24  # likewise, from which BLAS is as fast
 _WIDTHS: Final = (96, 64, 48, 80, 72, 32, 24, 16)  # rows of a piece, the best ones first
 
 
 def product(
     a: Shape, b: Shape, dtype: np.dtype[Any], *, transpose_a: bool, transpose_b: bool
-) -> Product | Native | None:
+) -> Multiplication | Native | None:
     """Return the product of matrices by one matrix.
 
     Args:
@@ -52,51 +59,60 @@ def product(
         to end with; None where BLAS is as good.
 
     """
-    if len(b) != 2 or (len(a) != 2 and transpose_a) or dtype.name not in {"float32", "float64"}:
+    if len(b) != 2 or (len(a) != 2 and transpose_a) or dtype.name not in _TYPES:
         return None
     inner, columns = reversed(b) if transpose_b else b
-    pixels = prod(a[:-1])  # rows of a convolution's image
-    rows = a[-1] if transpose_a else pixels
-    large = rows * columns > _KEPT if transpose_a else inner * columns > _COPIED
-    if large or min(rows, inner, columns) < _FEW:
+    rows = a[-1] if transpose_a else prod(a[:-1])
+    long = vector_bytes() >= _LONG
+    if min(rows, inner, columns) < _FEW or not is_worth(rows * inner * columns // _WORK):
         return None
-    if not is_worth(rows * inner * columns // _WORK) or vector_bytes() < _VECTOR:
+    sizes = rows, inner, columns
+    if not transpose_a:
+        if inner * columns > (_COPIED if long else _NARROW) or not (long or rows >= _TALL):
+            return None
+        return Multiplication(sizes, (*a[:-1], columns), dtype, across=transpose_b)
+    if not long or rows * columns > _KEPT:
         return None
-    width = next((width for width in _WIDTHS if pixels % width == 0), pixels)
-    image = 1, pixels // width, width
+    if rows >= _TALL and rows * columns > _SMALL:
+        return Multiplication(sizes, (rows, columns), dtype, turned=True, across=transpose_b)
+    width = next((width for width in _WIDTHS if inner % width == 0), inner)
+    image = 1, inner // width, width
     at = tuple(Window(size, 1, 1, 1, 0, 0, size) for size in image[1:])
-    if transpose_a:
-        gradient = FilterGradient(at, 1, (1, 1, rows, columns), dtype)
+    gradient = FilterGradient(at, 1, (1, 1, rows, columns), dtype)
 
-        def run_gradient(a: Array, b: Array) -> Array:
-            right = b.T if transpose_b else b
-            total = gradient(a.reshape(*image, rows), right.reshape(*image, columns))
-            return total.reshape(rows, columns)
+    def run_gradient(a: Array, b: Array) -> Array:
+        right = b.T if transpose_b else b
+        total = gradient(a.reshape(*image, rows), right.reshape(*image, columns))
+        return total.reshape(rows, columns)
 
-        return run_gradient
-    filter = 1, 1, inner, columns
-    convolve = Convolution(iteration_space.forward(at), 1, filter, (*image, columns), dtype)
-    return Product(convolve, (*image, inner), (*a[:-1], columns), transpose_b=transpose_b)
+    return run_gradient
 
 
-class Product:
-    """The product of matrices [..., rows, inner] by one matrix, as a convolution of one tap."""
+def stacked_product(
+    a: Shape, b: Shape, dtype: np.dtype[Any], *, transpose_a: bool, transpose_b: bool
+) -> Multiplication | None:
+    """Return the products of the matrices of two stacks; None where BLAS is as good.
 
-    def __init__(
-        self, convolve: Convolution, image: Shape, result: Shape, *, transpose_b: bool
-    ) -> None:
-        self._convolve, self._image, self._result = convolve, image, result
-        self._turned = transpose_b
+    Args:
+        a: shape of the first stack, [..., rows, inner]; [..., inner, rows] if ``transpose_a``.
+        b: shape of the second one, [..., inner, columns]; [..., columns, inner] if
+            ``transpose_b``.
+        dtype: of both, and of the results [..., rows, columns].
+        transpose_a: whether the first ones are transposed.
+        transpose_b: whether the second ones are.
 
-    def __call__(self, a: Array, b: Array, *epilogue: Any) -> Array:
-        """Return the product; ``epilogue`` is what ``Convolution`` takes."""
-        rows = a.reshape(self._image)
-        return self._convolve(rows, self._filter(b), *epilogue).reshape(self._result)
-
-    def bind(self, b: Array, *epilogue: Any) -> Native:
-        """Return the product by this matrix."""
-        convolve = self._convolve.bind(self._filter(b), *epilogue)
-        return lambda a: convolve(a.reshape(self._image)).reshape(self._result)
-
-    def _filter(self, b: Array) -> Array:
-        return (b.T if self._turned else b)[None]
+    """
+    stack = a[:-2]
+    if prod(stack) < 2 or b[:-2] != stack or dtype.name not in _TYPES:
+        return None
+    inner, rows = a[-2:] if transpose_a else (a[-1], a[-2])
+    columns = b[-2 if transpose_b else -1]
+    work = rows * inner * columns
+    least = _LEAST_LONG if vector_bytes() >= _LONG else _LEAST
+    if min(rows, inner, columns) < _FEW or not least <= work < _MOST:
+        return None
+    if not is_worth(prod(stack) * work):
+        return None
+    sizes = rows, inner, columns
+    turned = {"turned": transpose_a, "across": transpose_b}
+    return Multiplication(sizes, (*stack, rows, columns), dtype, **turned)

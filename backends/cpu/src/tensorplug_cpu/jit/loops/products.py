@@ -9,7 +9,7 @@ learning convolutions on SIMD architectures").
 
 from __future__ import annotations
 
-from functools import cache, lru_cache, partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tensorplug_cpu.jit.codegen.compiler import MOST_FUNCTIONS
@@ -42,11 +42,11 @@ def most_positions(vectors: int) -> int:
     return registers() * 3 // 4 // vectors
 
 
-class _Tile:
+class Tile:
     """The sums of ``positions`` times the vectors of a tile while they are in registers."""
 
     def __init__(self, f: Function, size: Size, positions: int) -> None:
-        self._f, self._lanes, self._vectors = f, size.lanes, size.vectors
+        self._f, self.lanes, self._vectors = f, size.lanes, size.vectors
         self._masked = size.masked
         self._zero = f.number(0.0, f.vector(size.lanes))
         self.sums = [
@@ -54,6 +54,7 @@ class _Tile:
         ]
 
     def clear(self) -> None:
+        """Set the sums to zero."""
         for row in self.sums:
             for one in row:
                 one.set(self._zero)
@@ -61,7 +62,7 @@ class _Tile:
     def add(self, columns: list[Any], numbers: Callable[[int], Any]) -> None:
         """Add the product of a column of numbers, one per position, with a row of vectors."""
         for position, row in enumerate(self.sums):
-            number = self._f.spread(numbers(position), self._lanes)
+            number = self._f.spread(numbers(position), self.lanes)
             for one, column in zip(row, columns, strict=True):
                 one.set(self._f.multiply_add(number, column, one.get()))
 
@@ -77,11 +78,11 @@ class _Tile:
             with f.when(f.less(done, position + 1)):
                 to = f.add(target, f.multiply(apart, position))
                 for at, one in enumerate(row):
-                    yield at, one, f.add(to, at * self._lanes)
+                    yield at, one, f.add(to, at * self.lanes)
 
     def masks(self, first: Any, stop: Any) -> list[Any]:
         """Return which lanes of each vector are columns below ``stop``; None for all."""
-        f, lanes = self._f, self._lanes
+        f, lanes = self._f, self.lanes
         if not self._masked:
             return [None] * self._vectors
         return [f.mask(f.add(first, at * lanes), stop, lanes) for at in range(self._vectors)]
@@ -89,7 +90,7 @@ class _Tile:
     def load(self, mask: Any, pointer: Any, offset: Any) -> Any:
         """Return a vector, which is 0 where ``mask`` does not hold."""
         if mask is None:
-            return self._f.load(pointer, offset, self._lanes)
+            return self._f.load(pointer, offset, self.lanes)
         return self._f.load_where(mask, self._zero, pointer, offset)
 
     def store(self, mask: Any, value: Any, pointer: Any, offset: Any) -> None:
@@ -100,7 +101,7 @@ class _Tile:
             self._f.store_where(mask, value, pointer, offset)
 
 
-def _tiles(f: Function, size: Size, length: Any) -> Iterator[tuple[_Tile, Any]]:
+def _tiles(f: Function, size: Size, length: Any) -> Iterator[tuple[Tile, Any]]:
     """Yield the tiles of ``length`` positions, and where one begins, in the loop over them."""
     positions, end = size.positions, length
     if size.lower:
@@ -109,10 +110,10 @@ def _tiles(f: Function, size: Size, length: Any) -> Iterator[tuple[_Tile, Any]]:
         tall = f.subtract(length, f.multiply(count, positions - 1))
         end = f.multiply(tall, positions)
     with f.loop(0, end, positions) as start:
-        yield _Tile(f, size, positions), start
+        yield Tile(f, size, positions), start
     if size.lower:
         with f.loop(end, length, positions - 1) as start:
-            yield _Tile(f, size, positions - 1), start
+            yield Tile(f, size, positions - 1), start
 
 
 _PIECE: Final = ("source", "pieces", "lines", "room")
@@ -151,42 +152,6 @@ def _copy_lines(f: Function, source: Any, counts: list[Any], lanes: int) -> None
         fill(target, before)
         fill(f.add(target, before), size, f.add(f.multiply(image, f["image"]), offset))
         fill(f.add(target, before, size), f.subtract(f["line"], f.add(before, size)))
-
-
-@cache
-def panel_function(dtype: str, lanes: int, vectors: int, *, side_by_side: bool) -> Any:
-    """Return the function that copies a filter to panels, as ``sweep_function`` reads it.
-
-    Its pointers: the filter [taps, channels, columns]; the panels; the number of each tap, in
-    their order; the counter of taps of panels. Its integers: these; the taps, the channels, the
-    columns; the elements between taps, channels and columns of the filter.
-
-    ``side_by_side``: there are none between columns.
-    """
-    f = Function(
-        "panels",
-        dtype,
-        ("filter", "panels", "order", "counter"),
-        ("count", "taps", "channels", "columns", "apart", "step", "stride"),
-    )
-    zero, panel = f.number(0.0, f.vector(lanes)), vectors * lanes
-    with f.taken(f["count"]) as number:
-        tap = f.builder.srem(number, f["taps"])
-        first = f.multiply(f.builder.sdiv(number, f["taps"]), panel)
-        source = f.multiply(f.whole(f["order"], tap), f["apart"])
-        target = f.multiply(f.multiply(number, f["channels"]), panel)
-        for at in range(0, panel, lanes):
-            column = f.add(first, at)
-            mask = f.mask(column, f["columns"], lanes)
-            begin = f.add(source, f.multiply(column, f["stride"]))
-            with f.loop(0, f["channels"]) as channel:
-                here = f.add(begin, f.multiply(channel, f["step"]))
-                if side_by_side or lanes == 1:
-                    value = f.load_where(mask, zero, f["filter"], here)
-                else:
-                    value = f.gather(mask, zero, f["filter"], here, f["stride"])
-                f.store(value, f["panels"], f.add(target, f.multiply(channel, panel), at))
-    return f.compiled()
 
 
 @lru_cache(MOST_FUNCTIONS)
@@ -231,7 +196,7 @@ def sweep_function(
     with f.taken(f["pieces_count"]) as number:
         piece = _Piece(f, number, lanes, padded=padded)
 
-        def add(tile: _Tile, here: Any) -> None:
+        def add(tile: Tile, here: Any) -> None:
             row_of_panel = [
                 f.load(f["filter"], f.add(weight.get(), at * lanes), lanes)
                 for at in range(vectors)
@@ -303,7 +268,7 @@ def filter_function(dtype: str, size: Size, *, padded: bool, run_length: int) ->
         (*_SIZES, "count", "group", "width", "step", "columns"),
     )
     columns = f["columns"]
-    tile = _Tile(f, size, positions)
+    tile = Tile(f, size, positions)
     with f.taken(f["count"]) as number:
         first_piece, last_piece, from_run, to_run, gradient = _entries(f, f["items"], number, 5)
         with f.loop(first_piece, last_piece) as at_piece:

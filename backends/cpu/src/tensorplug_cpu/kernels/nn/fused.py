@@ -27,6 +27,7 @@ from tensorplug_cpu.jit.codegen.settings import is_worthwhile
 from tensorplug_cpu.jit.families import batched_products, matrices
 from tensorplug_cpu.jit.families import convolution as native_convolution
 from tensorplug_cpu.jit.families import depthwise as native_depthwise
+from tensorplug_cpu.jit.families.multiplication import Multiplication
 from tensorplug_cpu.jit.groups.kernels import compile_group
 from tensorplug_cpu.jit.groups.threads import MOST_MODULES
 from tensorplug_cpu.jit.loops.calls import dense
@@ -326,7 +327,7 @@ def fused_mat_mul(
     work = working(out.dtype)
     native = matrices.product(a.shape, b.shape, work, transpose_a=turn_a, transpose_b=turn_b)
     epilogue = _native_epilogue(bias, prelu_activation_weights, attributes, out.shape[-1])
-    if isinstance(native, matrices.Product) and epilogue is not None:
+    if isinstance(native, Multiplication) and epilogue is not None:
         whole = without_warnings(_with_epilogue(native, epilogue, attributes, out.shape[-1], out))
         bound = _binder(native, epilogue, attributes, (bias, prelu_activation_weights), out)
         return Bindable(whole, bound)

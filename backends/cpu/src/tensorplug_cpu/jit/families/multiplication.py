@@ -1,0 +1,135 @@
+"""Products of matrices, or of stacks of them, that are packed first."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tensorplug_cpu.execution.parallel import thread_count
+from tensorplug_cpu.jit.loops.calls import address, dense
+from tensorplug_cpu.jit.loops.multiplication import Layout, multiply_function
+from tensorplug_cpu.jit.loops.panels import to_panels
+from tensorplug_cpu.jit.loops.partitions import even, make_calls, tile_size
+from tensorplug_cpu.jit.loops.prepared import prepare
+from tensorplug_cpu.memory.pool import allocator
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tensorplug.plugin import Shape
+    from tensorplug_cpu.arrays import Array
+
+    Native = Callable[..., Array]
+
+
+_TERMS: Final = 384  # numbers added one after the other; of a panel, they stay in the first cache
+_BLOCK: Final = 1 << 17  # elements of the first matrix in a block: of a second-level cache
+_SECOND: Final = 1 << 16  # elements of the second matrix that a part may copy: likewise
+_PARTS: Final = 4  # for each thread beside the first, where there is work for so many
+_FEW_TILES: Final = 8  # of a column of a block; fewer make copies of the second matrix costly
+_COLUMNS: Final = 256  # of a block, likewise
+
+
+class Multiplication:
+    """Products of matrices [..., rows, inner] by as many [..., inner, columns].
+
+    Args:
+        sizes: rows, inner size and columns of a product.
+        result: shape of the results; of one product, the rows may be several axes.
+        dtype: float32 or float64.
+        turned: whether the first matrices are [..., inner, rows].
+        across: whether the second ones are [..., columns, inner].
+
+    """
+
+    def __init__(
+        self,
+        sizes: tuple[int, int, int],
+        result: Shape,
+        dtype: np.dtype[Any],
+        *,
+        turned: bool = False,
+        across: bool = False,
+    ) -> None:
+        rows, inner, columns = sizes
+        count = prod(result) // (rows * columns)
+        self._size = size = tile_size(dtype, columns, rows)
+        self._order = np.arange(count)
+        self._sizes, self._name, self._type = sizes, dtype.name, dtype
+        self._turned, self._across = turned, across
+        positions, panel = size.positions, size.lanes * size.vectors
+        tiles = -(-rows // positions)
+        depth = even(inner, _TERMS)
+        least = max(1, _PARTS * (thread_count() - 1) // count)
+        group = min(even(tiles, max(1, _BLOCK // (depth * positions))), -(-tiles // least))
+        group = min(tiles, max(group, _FEW_TILES))
+        blocks = -(-tiles // group)
+        sides = max(1, min(-(-least // blocks), columns // _COLUMNS))
+        side = -(-columns // (sides * panel)) * panel
+        sides = -(-columns // side)
+        self._prepares = blocks * sides > 1 or depth * side > _SECOND
+        self._integers = [
+            *(count * blocks * sides, blocks, sides, tiles),
+            *(rows - tiles * (positions - 1), group),
+            *(rows, columns, inner, side, depth, count * inner),
+        ]
+        self._rooms = group * positions * depth, depth * side
+        self._allocate = allocator(result, dtype)
+        self._work = count * prod(sizes)
+
+    def __call__(self, a: Array, b: Array, *epilogue: Any) -> Array:
+        """Return the products; for ``epilogue`` see ``convolution.Convolution``."""
+        if self._prepares:
+            layout = Layout(turned=False, panels=True, across=False)
+            return self._filled(a, self._panels(b), layout, *epilogue)
+        b, across = _laid(b, across=self._across)
+        return self._filled(a, b, Layout(turned=False, panels=False, across=across), *epilogue)
+
+    def bind(self, b: Array, *epilogue: Any) -> Native:
+        """Return the products by ``b``, which is kept as loops read it."""
+        form = "panels of products", self._size[:2], self._across
+        kept = prepare(b, form, self._panels)
+        layout = Layout(turned=False, panels=True, across=False)
+        return lambda a: self._filled(a, kept.result, layout, *epilogue)
+
+    def _panels(self, b: Array) -> Array:
+        matrices = b.reshape(-1, *b.shape[-2:])
+        matrices = matrices.swapaxes(1, 2) if self._across else matrices
+        return to_panels(matrices, self._order, self._size)
+
+    def _filled(
+        self,
+        a: Array,
+        b: Array,
+        layout: Layout,  # of the second matrices
+        bias: Array | None = None,
+        slope: Array | None = None,
+        epilogue: str = "linear",
+    ) -> Array:
+        a, turned = _laid(a, across=self._turned)
+        layout, result = layout._replace(turned=turned), self._allocate()
+        function = multiply_function(
+            self._name, self._size, layout, epilogue, bias=bias is not None
+        )
+        rows, inner, columns = self._sizes
+        of_a, of_b = self._rooms
+        ends = [0 if array is None else address(array) for array in (bias, slope)]
+        pointers = [address(a), address(b), address(result), *ends]
+        integers = [
+            *self._integers,
+            *(rows if turned else inner, inner if layout.across else columns),
+            0 if layout.panels else of_b,
+        ]
+        make_calls([(function, pointers, integers)], of_a + of_b, self._type, self._work)
+        return result
+
+
+def _laid(matrices: Array, *, across: bool) -> tuple[Array, bool]:
+    """Return matrices without gaps, and whether the last two axes are to be exchanged."""
+    if matrices.ndim > 1 and not matrices.flags.c_contiguous:
+        exchanged = matrices.swapaxes(-1, -2)
+        if exchanged.flags.c_contiguous and exchanged.flags.aligned:
+            return exchanged, not across
+    return dense(matrices), across
