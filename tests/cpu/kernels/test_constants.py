@@ -7,7 +7,7 @@ import pytest
 
 import tensorplug as tp
 from tensorplug_cpu.jit.codegen.settings import JIT
-from tensorplug_cpu.jit.families.convolution import Convolution
+from tensorplug_cpu.jit.families import convolution, matrices, multiplication
 
 RNG = np.random.default_rng(11)
 
@@ -15,6 +15,7 @@ RNG = np.random.default_rng(11)
 @pytest.fixture(autouse=True)
 def _compiled(monkeypatch):
     monkeypatch.setenv(JIT, "always")
+    monkeypatch.setattr(matrices, "_LONG", 0)  # products by native loops on any processor
     with tp.use_backend("cpu"):
         yield
 
@@ -97,16 +98,16 @@ def test_filters_are_packed_once(name, monkeypatch):
     x = tp.asarray(array.astype("f4"))
     constants = [tp.asarray(one.astype("f4")) for one in others]
     compiled = tp.compile(lambda x: f(x, *constants))
-    compiled(x)
     packed = []
-    panels = Convolution._panels
+    for module in (convolution, multiplication):
 
-    def counted(self, filter):
-        packed.append(filter)
-        return panels(self, filter)
+        def counted(filter, *others, to_panels=module.to_panels):
+            packed.append(filter)
+            return to_panels(filter, *others)
 
-    monkeypatch.setattr(Convolution, "_panels", counted)
+        monkeypatch.setattr(module, "to_panels", counted)
+    compiled(x)
+    assert packed
+    packed.clear()
     compiled(x)
     assert not packed
-    tp.compile(f)(x, *constants)
-    assert packed

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
+from tensorplug_cpu.jit.codegen.compiler import is_available
 from tensorplug_cpu.kernels import matrix_products
 
 RNG = np.random.default_rng(3)
-SIZES = (70, 64, 80)  # rows, inner, columns
+SIZES = {"0": (70, 64, 80), "1": (71, 64, 80)}  # rows, inner, columns, by the setting of loops
 
 
 @pytest.fixture(autouse=True)
@@ -21,7 +22,10 @@ def _on_the_cpu():
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 @pytest.mark.parametrize("turned", [(False, False), (True, False), (False, True), (True, True)])
 @pytest.mark.parametrize("stack", [(5,), (1, 4), (3, 1), (2, 3)], ids=str)
-def test_values(stack, turned, dtype, monkeypatch):
+@pytest.mark.parametrize("loops", SIZES)
+def test_values(loops, stack, turned, dtype, monkeypatch):
+    """By BLAS, product by product in several threads, and by native loops where LLVM is there."""
+    monkeypatch.setenv("TENSORPLUG_CPU_JIT", loops)
     shared = []
     in_parts = matrix_products.in_parts
 
@@ -30,13 +34,14 @@ def test_values(stack, turned, dtype, monkeypatch):
         in_parts(work, count)
 
     monkeypatch.setattr(matrix_products, "in_parts", counted)
-    rows, inner, columns = SIZES
+    rows, inner, columns = SIZES[loops]
     a = RNG.standard_normal((*stack, rows, inner)).astype(dtype)
     b = RNG.standard_normal((*stack, inner, columns)).astype(dtype)
     right = np.einsum("...ij,...jk->...ik", a.astype(np.float64), b.astype(np.float64))
     given = [x.swapaxes(-1, -2) if turn else x for x, turn in zip((a, b), turned, strict=True)]
     found = tp.linalg.matmul(*given, transpose_a=turned[0], transpose_b=turned[1])
-    assert shared == [next(length for length in stack if length > 1)]
+    by_blas = loops == "0" or not is_available()
+    assert shared == [next(length for length in stack if length > 1)] * by_blas
     assert found.shape == right.shape
     assert str(found.dtype) == dtype
     close = {"float16": 1e-3, "float32": 1e-6, "float64": 1e-14}[dtype]
