@@ -310,8 +310,8 @@ SIZES = [  # matrices, rows, columns, terms: around those of vectors and tiles
 def test_small_products(monkeypatch, sizes, width, dtype):
     if width > processor.vector_bytes():
         pytest.skip("the processor has no such vectors")
-    for module in (functions, loop_products):
-        monkeypatch.setattr(module, "vector_bytes", lambda: width)
+    monkeypatch.setattr(functions, "vector_bytes", lambda: width)
+    monkeypatch.setattr(loop_products, "registers", lambda: 32 if width == 64 else 16)
     matrices, rows, columns, terms = sizes
     a = np.swapaxes(drawn(matrices, terms, rows, dtype=dtype), 1, 2)
     b = drawn(matrices, terms, columns + 3, dtype=dtype)[..., :columns]
