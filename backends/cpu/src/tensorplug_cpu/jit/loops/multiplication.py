@@ -7,7 +7,7 @@ high-performance matrix multiplication"; Van Zee and van de Geijn 2015, "BLIS").
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tensorplug_cpu.jit.codegen.compiler import MOST_FUNCTIONS
@@ -106,22 +106,14 @@ def multiply_function(dtype: str, size: Size, layout: Layout, epilogue: str, *, 
                             for at in range(size.vectors)
                         ]
                         here = f.add(source, f.multiply(term, step))
-                        tile.add(vectors, _Numbers(f, rows_of_a, here, apart))
+                        tile.add(vectors, partial(_number, f, rows_of_a, here, apart))
                     _end(f, tile, (target, first, begin), epilogue, bias=bias)
     return f.compiled()
 
 
-class _Numbers(NamedTuple):
-    """The numbers of a term, one for each position: ``apart`` elements from one to the next."""
-
-    f: Function
-    pointer: Any
-    start: Any
-    apart: Any
-
-    def __call__(self, position: int) -> Any:
-        f = self.f
-        return f.load(self.pointer, f.add(self.start, f.multiply(self.apart, position)))
+def _number(f: Function, pointer: Any, start: Any, apart: Any, position: int) -> Any:
+    """Return the number of a position; they are ``apart`` elements from one to the next."""
+    return f.load(pointer, f.add(start, f.multiply(apart, position)))
 
 
 def _end(
