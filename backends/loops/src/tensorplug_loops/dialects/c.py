@@ -50,33 +50,6 @@ _CALLS: Final = {
 }
 
 
-def type_of(dtype: DType) -> str:
-    """Return the C type of a number."""
-    if dtype is dt.bool_:
-        return "bool"
-    if dtype in dt.FLOATING:
-        return {4: "float", 8: "double"}[dtype.itemsize]
-    return f"{dtype.name}_t"
-
-
-def literal(value: Scalar, dtype: DType) -> str:
-    """Return a constant."""
-    if dtype is dt.bool_:
-        return str(int(bool(value)))
-    if dtype in dt.FLOATING:
-        number = float(dtype.numpy.type(value))
-        end = "f" if dtype is dt.float32 else ""
-        if not math.isfinite(number):
-            size = "NAN" if math.isnan(number) else "INFINITY"
-            return f"(({type_of(dtype)}){'-' * (number < 0)}{size})"
-        return f"({number.hex()}{end})"
-    bits = 8 * dtype.itemsize
-    wrapped = int(value) % (1 << bits)  # type: ignore[arg-type]  # not complex
-    if dtype is dt.int64 and wrapped < 1 << 31:
-        return f"INT64_C({wrapped})"
-    return f"(({type_of(dtype)})UINT64_C({wrapped}))"
-
-
 class Text:
     """Writes the text of a kernel. A dialect that resembles C is a subclass.
 
@@ -120,8 +93,33 @@ class Text:
 
     def pointer_to(self, array: Array) -> str:
         """Return the type of an array's address."""
-        element = "uint8_t" if array.dtype is dt.bool_ else type_of(array.dtype)
+        element = "uint8_t" if array.dtype is dt.bool_ else self.type_of(array.dtype)
         return f"{self.space}{'' if array.written else 'const '}{element} *"
+
+    def type_of(self, dtype: DType) -> str:
+        """Return the C type of a number."""
+        if dtype is dt.bool_:
+            return "bool"
+        if dtype in dt.FLOATING:
+            return {4: "float", 8: "double"}[dtype.itemsize]
+        return f"{dtype.name}_t"
+
+    def literal(self, value: Scalar, dtype: DType) -> str:
+        """Return a constant."""
+        if dtype is dt.bool_:
+            return str(int(bool(value)))
+        if dtype in dt.FLOATING:
+            number = float(dtype.numpy.type(value))
+            end = "f" if dtype is dt.float32 else ""
+            if not math.isfinite(number):
+                size = "NAN" if math.isnan(number) else "INFINITY"
+                return f"(({self.type_of(dtype)}){'-' * (number < 0)}{size})"
+            return f"({number.hex()}{end})"
+        bits = 8 * dtype.itemsize
+        wrapped = int(value) % (1 << bits)  # type: ignore[arg-type]  # not complex
+        if dtype is dt.int64 and wrapped < 1 << 31:
+            return f"INT64_C({wrapped})"
+        return f"(({self.type_of(dtype)})UINT64_C({wrapped}))"
 
     def _block(self, body: Sequence[Statement], indent: str) -> Iterator[str]:
         for statement in body:
@@ -131,9 +129,9 @@ class Text:
     def _lines(self, statement: Statement) -> Iterator[str]:
         match statement:
             case Let(name, value):
-                yield f"const {type_of(value.dtype)} {name} = {self._value(value)};"
+                yield f"const {self.type_of(value.dtype)} {name} = {self._value(value)};"
             case Declare(name, value):
-                yield f"{type_of(value.dtype)} {name} = {self._value(value)};"
+                yield f"{self.type_of(value.dtype)} {name} = {self._value(value)};"
             case Assign(name, value):
                 yield f"{name} = {self._value(value)};"
             case Store(array, offset, value):
@@ -153,7 +151,7 @@ class Text:
     def _value(self, x: Expression) -> str:
         if x.op == "constant":
             assert x.value is not None
-            return literal(x.value, x.dtype)
+            return self.literal(x.value, x.dtype)
         if x.op in {"variable", "item"}:
             return name_of(x)
         operands = [self._value(operand) for operand in x.operands]
@@ -162,10 +160,11 @@ class Text:
             if name_of(x) in self._bools:
                 found = f"({found} != 0)"
             return found if len(operands) == 1 else f"({operands[1]} ? {found} : {operands[2]})"
-        return f"({self._operation(x, operands)})"
+        return f"({self.operation(x, operands)})"
 
-    def _operation(self, x: Expression, operands: Sequence[str]) -> str:
-        source, type_ = x.operands[-1].dtype, type_of(x.dtype)
+    def operation(self, x: Expression, operands: Sequence[str]) -> str:
+        """Return an operation on these texts, without brackets around it."""
+        source, type_ = x.operands[-1].dtype, self.type_of(x.dtype)
         if x.op == "where":
             return "{} ? {} : {}".format(*operands)
         if x.op == "cast":
@@ -191,7 +190,7 @@ class Text:
 
     def _bits(self, source: DType, target: DType) -> str:
         name = f"{target.name}_of_{source.name}"
-        a, b = type_of(source), type_of(target)
+        a, b = self.type_of(source), self.type_of(target)
         self._helpers[name] = (
             f"static inline {b} {name}({a} x) {{ {b} y; memcpy(&y, &x, sizeof y); return y; }}"
         )
