@@ -1,4 +1,4 @@
-"""Kernels that reduce rows in parts, and write outputs in the same pass."""
+"""Kernels that reduce in parts, and write outputs in the same pass over the inputs."""
 
 from __future__ import annotations
 
@@ -37,21 +37,21 @@ def make(shape, axes, *, uses_sum):
 
 
 @pytest.mark.parametrize(
-    ("shape", "axes", "uses_sum", "steps"),
+    ("shape", "axes", "uses_sum", "passes"),
     [
-        ((200_003,), (True,), False, 2),  # the second one writes the sum
-        ((200_003,), (True,), True, 3),
-        ((3, 70_001), (False, True), False, 2),
-        ((3, 70_001), (True, True), False, 2),
-        ((300, 1001), (True, False), False, 3),  # along columns: outputs by themselves
+        ((200_003,), (True,), False, 1),
+        ((200_003,), (True,), True, 2),
+        ((3, 70_001), (False, True), False, 1),
+        ((3, 70_001), (True, True), False, 1),
+        ((300, 1001), (True, False), False, 1),
         ((300, 1001), (False, True), False, 1),
     ],
 )
-def test_outputs_of_inputs_alone_are_written_by_the_reduction(shape, axes, uses_sum, steps):
+def test_outputs_of_inputs_alone_are_written_by_the_reduction(shape, axes, uses_sum, passes):
     group = make(shape, axes, uses_sum=uses_sum)
     x, y = (RNG.standard_normal(shape).astype(np.float32) for _ in range(2))
     made, _ = kernels.kernels_of(group)
-    assert len(made) == steps
+    assert sum(not {0, 1}.isdisjoint(step.reads) for step in made) == passes
     total, powers, rest = kernels.compile_group(group)(x, y)
     along = tuple(axis for axis, reduced in enumerate(axes) if reduced)
     wide = np.exp(x.astype(float)) * y
