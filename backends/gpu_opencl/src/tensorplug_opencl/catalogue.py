@@ -1,5 +1,7 @@
-"""All kernel tables, found by a walk over the modules of this package.
+"""All kernel tables: those of this package, found by a walk over its modules, and forms.
 
+Forms say what a kernel computes as loops (``tensorplug_loops.forms``); ``FORMS`` names those that
+are as fast as kernels written by hand.
 Kernels in a table called ``complex_kernels`` serve complex numbers; kernels of the same names in
 other tables serve all other dtypes. The kernels named in ``pairs.PAIRED`` serve both.
 """
@@ -9,7 +11,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.plugin import (
     KernelEntry,
@@ -19,10 +21,25 @@ from tensorplug.plugin import (
     TensorType,
 )
 from tensorplug.plugin import dtypes as dt
+from tensorplug_loops.kernels import kernel_table
 from tensorplug_opencl import kernels, pairs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
+
+    from tensorplug.plugin import Group
+
+    Compile = Callable[[Group], Callable[..., Sequence[Any]] | None]
+
+
+FORMS: Final = frozenset(
+    {
+        *("Range", "LinSpace", "Eye", "Triangle", "MatrixBandPart"),
+        *("GatherV2", "GatherNd", "OneHot"),
+        *("MaxPool", "MaxPool3D", "AvgPool", "AvgPool3D", "Pool"),
+        "Dilation2D",
+    }
+)
 
 
 class _Joined(KernelTable):
@@ -34,8 +51,11 @@ class _Joined(KernelTable):
             self._add(entry)
 
 
-def collect_tables() -> list[KernelTable]:
-    """Return the tables called ``kernels`` of every family module, joined with complex ones."""
+def collect_tables(compile_group: Compile) -> list[KernelTable]:
+    """Return the tables called ``kernels`` of every family module, joined with complex ones.
+
+    ``compile_group``: of the backend, for forms.
+    """
     for_complex = {
         entry.spec.name: entry for table in _find_tables("complex_kernels") for entry in table
     }
@@ -45,7 +65,9 @@ def collect_tables() -> list[KernelTable]:
     ]
     known = {entry.spec.name for table in joined for entry in table}
     alone = [entry for name, entry in for_complex.items() if name not in known]
-    return [*joined, _Joined(_join(None, entry) for entry in alone)]
+    own = [*joined, _Joined(_join(None, entry) for entry in alone)]
+    made = kernel_table(compile_group, own=own)
+    return [*own, _Joined(entry for entry in made if entry.spec.name in FORMS)]
 
 
 def _find_tables(name: str) -> list[KernelTable]:

@@ -6,12 +6,14 @@ opening the backend fails with the reason.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from tensorplug.plugin import Backend, BackendUnavailableError, DeviceInfo, KernelTable, hookimpl
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+
+    from tensorplug_opencl.backend import OpenCLBackend
 
 
 @hookimpl
@@ -57,7 +59,7 @@ def tensorplug_kernels(backend: Backend) -> Iterable[KernelTable]:
         return ()
     from tensorplug_opencl.catalogue import collect_tables
 
-    return collect_tables()
+    return collect_tables(cast("OpenCLBackend", backend).compile_form)
 
 
 @hookimpl

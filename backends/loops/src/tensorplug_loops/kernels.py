@@ -82,7 +82,7 @@ def _prepared(entry: KernelEntry, compile_group: Compile) -> Callable[..., Any]:
         if multiple:
             return _call(compiled, len(outputs))
         if len(compiled) == 1 and all(isinstance(each, TensorType) for each in types):
-            return _call_alone(*compiled[0])
+            return _call_alone(*compiled[0], len(types))
         call = _call(compiled, 1)
         return lambda *operands: call(*operands)[0]
 
@@ -119,10 +119,17 @@ def _empty(outputs: Sequence[TensorType]) -> list[Form]:
 
 
 def _call_alone(
-    function: Callable[..., Sequence[Any]], sources: tuple[int, ...]
+    function: Callable[..., Sequence[Any]], sources: tuple[int, ...], inputs: int
 ) -> Callable[..., Any]:
-    """Return the kernel of one output and of inputs that are a buffer each."""
+    """Return the kernel of one output and of ``inputs`` that are a buffer each.
+
+    A function of groups may have another one as its attribute ``alone``, which returns the only
+    output itself.
+    """
     if sources == tuple(range(len(sources))):
+        alone: Callable[..., Any] | None = getattr(function, "alone", None)
+        if alone is not None and inputs == len(sources):
+            return alone
         return lambda *buffers: function(*buffers[: len(sources)])[0]
     return lambda *buffers: function(*[buffers[at] for at in sources])[0]
 

@@ -56,11 +56,15 @@ def compile_group(group: Group, runtime: Runtime) -> Run | None:
         (make,) = makers
         if arrays == tuple(range(len(group.inputs) + 1)):
 
-            def run_alone(*buffers: DeviceBuffer) -> list[DeviceBuffer]:
+            def alone(*buffers: DeviceBuffer) -> DeviceBuffer:
                 result = make()
                 launch(*buffers, result)
-                return [result]
+                return result
 
+            def run_alone(*buffers: DeviceBuffer) -> list[DeviceBuffer]:
+                return [alone(*buffers)]
+
+            run_alone.alone = alone  # type: ignore[attr-defined]  # for tensorplug_loops.kernels
             return run_alone
 
     def run(*buffers: DeviceBuffer) -> list[DeviceBuffer]:
@@ -77,11 +81,13 @@ def compile_group(group: Group, runtime: Runtime) -> Run | None:
 
 def _launch(runtime: Runtime, planned: Planned, *, apart: bool) -> Launch:
     kernel, items = planned.kernel, planned.items
+    runtime.check_steps(planned.cost)  # of which there are fewer
     narrow = extents.fit(kernel, planned.numbers, items)
     number = _NUMBERS[narrow]
     numbers: list[Any] = [number(items)]
     for value, own in zip(planned.numbers, kernel.numbers, strict=True):
-        numbers.append(number(value) if own.dtype is dt.int64 else own.dtype.numpy.type(value))
+        is_index = own.dtype is dt.int64
+        numbers.append(number(value) if is_index else np.int64(value).view(own.dtype.numpy))
     check_arguments(len(kernel.arrays), numbers)
     text = _write(kernel, narrow=narrow, apart=apart)
     many = runtime.is_cpu and items >= 64 * runtime.parallel_items

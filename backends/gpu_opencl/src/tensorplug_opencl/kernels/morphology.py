@@ -1,4 +1,8 @@
-"""Grayscale dilation, and its gradients: the first tap that is largest takes all of dy."""
+"""The gradients of grayscale dilation, itself a form: the first largest tap takes all of dy.
+
+Their forms are sums at indices, which devices add up atomically, in an order that differs from run
+to run.
+"""
 
 from __future__ import annotations
 
@@ -134,21 +138,6 @@ class _Dilation(NamedTuple):
     def winners(self, runtime: Runtime) -> Launch:
         """Return the launch (x, filter, y) that writes each window's tap, -1 for none."""
         return self.search(runtime, "Dilation2D winners", "int", "best_tap")
-
-
-@kernels.write(specs.DILATION2D)
-def dilation2d(
-    x: TensorType,
-    filter: TensorType,
-    *,
-    attributes: Attributes,
-    backend: OpenedDevice,
-    out: TensorType,
-) -> Launch:
-    """Take the largest sum under each window."""
-    stored = ctypes.stored(out.dtype)
-    dilation = _Dilation.of(x, filter, attributes)
-    return dilation.search(backend.runtime, "Dilation2D", stored, f"({stored})best")
 
 
 @kernels.write(specs.DILATION2D_BACKPROP_INPUT)

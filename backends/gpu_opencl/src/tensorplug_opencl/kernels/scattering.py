@@ -1,4 +1,4 @@
-"""Adding at indices, where duplicates add up.
+"""Adding at indices, where duplicates add up: a form would add in single precision.
 
 Floats are added by atomic operations in double precision, in the order that the hardware chooses:
 the result may differ in its last bit from run to run. If the user rules that out, if the device
@@ -22,9 +22,8 @@ from tensorplug.plugin import (
     specs,
 )
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl.codegen import calls, ctypes, folds, layouts
+from tensorplug_opencl.codegen import calls, ctypes, folds, layouts, positions
 from tensorplug_opencl.codegen.templates import Array
-from tensorplug_opencl.kernels import indexing
 from tensorplug_opencl.ordering import merging
 
 if TYPE_CHECKING:
@@ -68,12 +67,12 @@ class Targets(NamedTuple):
     @property
     def function(self) -> str:
         """The C function that finds an update's row."""
-        return indexing.define_position_of(self.indices.dtype, len(self.named), clamped=False)
+        return positions.define_position_of(self.indices.dtype, len(self.named))
 
     @property
     def lengths(self) -> Constant:
         """The constant that the function takes."""
-        return indexing.pack_lengths(self.named)
+        return positions.pack_lengths(self.named)
 
     @property
     def array(self) -> Array:

@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tensorplug_loops.dialects import opencl_c
 from tensorplug_loops.machine import Machine
+from tensorplug_opencl.machine.limits import NONE
 
 if TYPE_CHECKING:
     import pyopencl as cl
 
     from tensorplug_opencl.machine.limits import Limits
 
+_LONGEST: Final = 8  # bytes of a number
+
 
 def describe_loops(device: cl.Device, limits: Limits, *, is_cpu: bool, atomics64: bool) -> Machine:
     """Return what a schedule needs to know of a device."""
     extensions = device.extensions.split()
-    atomics = {"int32", "uint32", "float32"}
-    if atomics64:
-        atomics |= {"int64", "uint64", "float64"}
+    # Atomic sums of floats would differ from run to run.
+    atomics = {"int32", "uint32", *(("int64", "uint64") if atomics64 else ())}
     has_half = limits.float16 and "cl_khr_fp16" in extensions
     vector_bytes = limits.vector_bytes if is_cpu else 0
+    lanes = opencl_c.MOST_LANES
+    if vector_bytes < NONE.vector_bytes:  # longer ones are faulty, whatever their numbers
+        lanes = vector_bytes // _LONGEST
     return Machine(
         vector_bytes=vector_bytes,
-        lanes=opencl_c.MOST_LANES,
+        lanes=lanes,
         segment=1024,
         registers=32 if vector_bytes == 64 else 16,  # those of AVX-512
         cores=device.max_compute_units,

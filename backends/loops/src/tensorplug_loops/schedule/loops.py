@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from tensorplug.plugin import Expression, expressions, groups
 from tensorplug.plugin import dtypes as dt
 from tensorplug_loops.statements import variable
@@ -18,7 +20,15 @@ if TYPE_CHECKING:
 
     from tensorplug.plugin import DType, Group, GroupInput, GroupOutput, Scalar
 
-_KEPT: Final = {-1, 0, 1}  # whole numbers that stay in the kernel
+_KEPT: Final = {-1, 0, 1}  # these stay in the kernel
+_FLOATS_KEPT: Final = {0.5, 2.0, float("inf"), float("-inf")}
+# The dtypes of other constants, whose bits are numbers of the kernel.
+_BITS: Final = {
+    dt.int64: dt.int64,
+    dt.uint64: dt.int64,
+    dt.float32: dt.int32,
+    dt.float64: dt.int64,
+}
 
 
 @dataclass(slots=True)
@@ -74,13 +84,15 @@ class Loops:
     those that ``over`` leaves out, are not among them, and neighbours that all operands treat
     alike are one. ``operands``: the inputs, then the outputs. ``roots``: the group's
     expressions but for indices, of these axes and of numbers. ``values``: of the numbers, by
-    name; ``signs``: of those that are constants.
+    name; ``signs``: of those that are constants. ``kinds``: the dtypes of those that
+    are no int64, whose values are their bits.
     """
 
     def __init__(self, group: Group, over: Sequence[bool] | None = None) -> None:
         self.group = group
         self.values: dict[str, int] = {}
         self.signs: dict[str, int] = {}
+        self.kinds: dict[str, DType] = {}
         self.running = is_running(group)
         given = reduced_axes(group)
         count = (
@@ -184,13 +196,23 @@ class Loops:
                 at.rests = [(step, next(rest)) for step, _ in at.rests]
 
     def _constant(self, node: Expression) -> Expression:
-        if node.dtype is not dt.int64 or node.value in _KEPT:
+        """Return a number of the kernel for a constant that differs from call to call."""
+        is_kept = node.dtype in dt.FLOATING and node.value in _FLOATS_KEPT
+        if node.dtype not in _BITS or node.value in _KEPT or is_kept:
             return node
         name = f"q{len(self.signs)}"
-        value = int(node.value)  # type: ignore[arg-type]  # an integer
+        with np.errstate(over="ignore", invalid="ignore"):
+            own = np.array(node.value).astype(node.dtype.numpy)
+        bits = _BITS[node.dtype]
+        value = int(own.view(bits.numpy))
         self.values[name] = value
-        self.signs[name] = 1 if value > 0 else -1
-        return variable(name)
+        self.signs[name] = 1 if value > 0 and node.dtype is dt.int64 else -1
+        if node.dtype is dt.int64:
+            return variable(name)
+        if bits is dt.int64:  # no index
+            self.kinds[name] = dt.uint64
+            return expressions.bitcast(variable(name, dt.uint64), node.dtype)
+        return expressions.bitcast(expressions.cast(variable(name), bits), node.dtype)
 
     def _holds(self, check: Check) -> bool:
         ends = [

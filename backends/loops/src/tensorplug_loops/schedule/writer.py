@@ -69,7 +69,7 @@ class Writer:
         return Kernel(
             name,
             (*arrays, *extra),
-            tuple(map(Number, self._numbers)),
+            tuple(Number(name, self.loops.kinds.get(name, dt.int64)) for name in self._numbers),
             tuple(scope.statements),
             **more,
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.algorithms import dilated_pooling_windows, lowest, pooling_windows
-from tensorplug.plugin import Expression, TensorType, Windows, expressions, specs
+from tensorplug.plugin import DType, Expression, TensorType, Windows, expressions, specs
 from tensorplug_loops.forms.extremes import first_extreme
 from tensorplug_loops.forms.loops import Loops, both, flat, unravel, whole
 from tensorplug_loops.forms.nn.windows import count, is_inside, placed, position, source, taken
@@ -49,18 +49,20 @@ def _largest(x: Operand, windows: Windows, form: str, out: TensorType) -> Form:
 
 def _average(x: Operand, windows: Windows, form: str, out: TensorType) -> Form:
     loops, index = _loops(out, windows, form)
-    value = expressions.cast(_read(loops, x, index, form, 0), out.dtype)
+    wide = out.dtype.compute  # the sum is not rounded before it is divided
+    value = expressions.cast(_read(loops, x, index, form, 0), wide)
     total = _over_taps(loops, "sum", value, out)
     _, positions, _ = taken(form, loops.axes)
-    return loops.write(out, total / _counted(positions, windows, out))
+    average = total / _counted(positions, windows, wide)
+    return loops.write(out, expressions.cast(average, out.dtype))
 
 
-def _counted(positions: Sequence[Expression], windows: Windows, out: TensorType) -> Expression:
+def _counted(positions: Sequence[Expression], windows: Windows, dtype: DType) -> Expression:
     """Return how many elements lie under the window at a position."""
     result = whole(1)
     for at, window in zip(positions, windows, strict=True):
         result = result * count(at, window)
-    return expressions.cast(result, out.dtype)
+    return expressions.cast(result, dtype)
 
 
 @forms.form(specs.MAX_POOL, specs.MAX_POOL_3D)
@@ -142,7 +144,7 @@ def avg_pool_grad(dy: Operand, input: Operand, *, attributes: Attributes, out: T
     found = [position(*each) for each in zip(places, taps, windows, strict=True)]
     positions = [at for at, _ in found]
     share = loops.read(dy, *placed(form, batch, positions, channel), outside=0)
-    share = share / _counted(positions, windows, out)
+    share = share / _counted(positions, windows, out.dtype)
     zero = expressions.constant(0, out.dtype)
     value = expressions.where(both(*(exact for _, exact in found)), share, zero)
     return loops.write(out, _over_taps(loops, "sum", value, out))
