@@ -12,16 +12,42 @@ from tensorplug_cpu.plugin import TABLES
 FUSED: Final = "the distribution tensorplug-attention has the fused kernel"
 HOST: Final = "its decomposition makes one call of the same function of the host"
 GROUP: Final = "its decomposition runs as one group, in less time than NumPy's functions take"
+SHORT: Final = "its decomposition is one group, and for few elements as fast as such a kernel"
 DECOMPOSED_ON_PURPOSE: Final[dict[str, str]] = {  # kernel: why the decomposition is good enough
     "Dequantize": GROUP,
+    "Elu": SHORT,
     "FakeQuantize": GROUP,
+    "FusedBatchNorm": SHORT,
+    "LayerNorm": SHORT,
+    "LayerNormGrad": SHORT,
     "Lu": HOST,
     "NonMaxSuppressionV3": HOST,
     "NonMaxSuppressionV4": HOST,
     "NonMaxSuppressionV5": HOST,
+    "Prelu": SHORT,
     "Quantize": GROUP,
+    "RaggedGather": HOST,
+    "RaggedRange": HOST,
+    "RaggedTensorToTensor": HOST,
+    "Relu": SHORT,
+    "Relu6": SHORT,
     "ScaledDotProductAttention": FUSED,
     "ScaledDotProductAttentionGrad": FUSED,
+    "Selu": SHORT,
+    "Sigmoid": SHORT,
+    "SigmoidGrad": SHORT,
+    "Silu": SHORT,
+    "SiluGrad": SHORT,
+    "Softmax": SHORT,
+    "SoftmaxCrossEntropy": SHORT,
+    "SoftmaxCrossEntropyGrad": SHORT,
+    "SoftmaxGrad": SHORT,
+    "Softplus": SHORT,
+    "SparseFillEmptyRows": HOST,
+    "SparseReshape": HOST,
+    "SparseSoftmaxCrossEntropy": SHORT,
+    "SparseSoftmaxCrossEntropyGrad": SHORT,
+    "Step": SHORT,
 }
 
 

@@ -30,20 +30,6 @@ def _sums(ids: Array, rows: Array, count: int) -> Array:
     return row_sums(ids, rows, count)
 
 
-@kernels.prepare(specs.SPARSE_FILL_EMPTY_ROWS, because="faster")
-def sparse_fill_empty_rows(
-    indices: TensorType, values: TensorType, dense_shape: TensorType, default_value: TensorType
-) -> Call:
-    return without_warnings(host_functions.sparse.fill_empty_rows)
-
-
-@kernels.prepare(specs.SPARSE_RESHAPE, because="faster")
-def sparse_reshape(
-    input_indices: TensorType, input_shape: TensorType, new_shape: TensorType
-) -> Call:
-    return without_warnings(host_functions.sparse.reshape)
-
-
 @kernels.prepare(specs.SPARSE_SEGMENT_SUM, because="faster")
 def sparse_segment_sum(data: TensorType, indices: TensorType, segment_ids: TensorType) -> Call:
     rows, rest = data.shape[0], data.shape[1:]
