@@ -388,7 +388,7 @@ def test_small_work_stays_with_numpy(monkeypatch, setting):
     at = windows(("same", "same"))
     assert convolution.forward(at, 1, (3, 3, 2, 2), np.dtype("float32")) is None
     assert depthwise.forward(at, 1, (3, 3, 2, 1), np.dtype("float32")) is None
-    assert pooling.window_values(at, 1, 8, np.dtype("float32"), "largest") is None
+    assert pooling.window_values(at, 1, 4, np.dtype("float32"), "largest") is None
 
 
 def test_long_averages_stay_with_numpy():

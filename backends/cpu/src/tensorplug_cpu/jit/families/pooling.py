@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _PARTS: Final = 16  # pieces of the work
 _LONG: Final = 64  # elements of a window, more of which would lose digits if added in order
-_VISITS: Final = 16  # multiplications that take as long as to read an element of a window
+_VISITS: Final = 64  # multiplications that take as long as a visit of an element without a loop
 _FEW: Final = 4  # channels, fewer of which leave most of a vector idle
 
 

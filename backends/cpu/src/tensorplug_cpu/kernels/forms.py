@@ -1,0 +1,18 @@
+"""Kernels that NumPy has no loops for: forms, compiled, and decompositions for few elements."""
+
+from __future__ import annotations
+
+from tensorplug.plugin import specs
+from tensorplug_cpu.jit.forms import formed
+from tensorplug_cpu.kernel_table import Kernels
+
+kernels = Kernels()
+
+for _spec in (
+    specs.CROP_AND_RESIZE,
+    specs.DILATION2D,
+    specs.DILATION2D_BACKPROP_FILTER,
+    specs.DILATION2D_BACKPROP_INPUT,
+    specs.MAX_POOL_WITH_ARGMAX,
+):
+    kernels.prepare(_spec, because="faster")(formed(_spec))
