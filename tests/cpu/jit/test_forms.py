@@ -72,7 +72,7 @@ def test_the_same_as_by_the_decomposition(monkeypatch, call, channels):
             found = computed(call, channels)
     finally:
         forms._entries.cache_clear()
-    assert names or channels == 20  # which windows that overlap have loops by hand for
+    assert names or channels == 20  # by hand, where windows overlap
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-6)
 

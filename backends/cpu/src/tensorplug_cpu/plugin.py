@@ -10,6 +10,8 @@ import numpy as np
 from tensorplug.plugin import Backend, BackendUnavailableError, KernelTable, hookimpl, tables_of
 from tensorplug_cpu import kernels
 from tensorplug_cpu.backend import CpuBackend
+from tensorplug_cpu.jit.codegen.settings import is_on
+from tensorplug_cpu.kernels import forms
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -37,7 +39,9 @@ def tensorplug_create_backend(device: str | None) -> Backend:
 @hookimpl
 def tensorplug_kernels(backend: Backend) -> Iterable[KernelTable]:
     """Return the kernels of the CPU backend; none for any other."""
-    return TABLES if backend.name == "cpu" else ()
+    if backend.name != "cpu":
+        return ()
+    return TABLES if is_on() else [table for table in TABLES if table is not forms.kernels]
 
 
 @hookimpl

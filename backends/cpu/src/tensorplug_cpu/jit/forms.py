@@ -33,10 +33,10 @@ _MOST_MODULES: Final = 1024
 _modules: Final[dict[int, tuple[Kernel, Module]]] = {}  # by identity: a kernel is planned once
 
 
-def formed(spec: KernelSpec) -> Callable[..., Call]:
+def formed(spec: KernelSpec, *, always: bool = False) -> Callable[..., Call]:
     """Return what prepares a kernel by its form.
 
-    It refuses where loops are not compiled, or too short to be worth it.
+    It refuses where loops are not compiled, or too short to be worth it, unless ``always``.
     """
 
     def prepare(
@@ -44,8 +44,9 @@ def formed(spec: KernelSpec) -> Callable[..., Call]:
     ) -> Callable[..., Any]:
         if least_elements() is None:
             raise KernelRefusedError("loops are not compiled")
-        entry = _entries()[spec.name]
-        asked = {**attributes, "attributes": attributes, "backend": backend, "out": out}
+        entry = _entries(always)[spec.name]
+        rest = {name: value for name, value in attributes.items() if name not in entry.asks}
+        asked = {**attributes, "attributes": rest, "backend": backend, "out": out}
         made: Call = entry.function(*types, **{name: asked[name] for name in entry.asks})
         return made
 
@@ -56,10 +57,15 @@ def formed(spec: KernelSpec) -> Callable[..., Call]:
 
 
 @cache
-def _entries() -> dict[str, KernelEntry]:
+def _entries(always: bool) -> dict[str, KernelEntry]:  # noqa: FBT001  # a key
     from tensorplug_loops.kernels import kernel_table  # dozens of modules, at the first long loop
 
-    return {entry.spec.name: entry for entry in kernel_table(_compile_group)}
+    table = kernel_table(_compile_group if always else _compile_long)
+    return {entry.spec.name: entry for entry in table}
+
+
+def _compile_long(group: Group) -> Callable[..., list[Array]] | None:
+    return _compile_group(group) if is_worthwhile(prod(group.shape)) else None
 
 
 @cache
@@ -74,10 +80,10 @@ def _machine() -> Machine:
 
 
 def _compile_group(group: Group) -> Callable[..., list[Array]] | None:
-    """Return a function that computes a group; None where it is short, or is refused."""
+    """Return a function that computes a group; None where it is refused."""
     from tensorplug_loops.schedule import plan
 
-    program = plan(group, _machine()) if is_worthwhile(prod(group.shape)) else None
+    program = plan(group, _machine())
     if program is None:
         return None
     try:

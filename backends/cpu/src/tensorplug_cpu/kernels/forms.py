@@ -1,4 +1,7 @@
-"""Kernels that NumPy has no loops for: forms, compiled, and decompositions for few elements."""
+"""Kernels that NumPy has no loops for: their forms, compiled, of any size.
+
+Without LLVM, they are not among the kernels of this backend, and decompositions serve.
+"""
 
 from __future__ import annotations
 
@@ -15,4 +18,4 @@ for _spec in (
     specs.DILATION2D_BACKPROP_INPUT,
     specs.MAX_POOL_WITH_ARGMAX,
 ):
-    kernels.prepare(_spec, because="faster")(formed(_spec))
+    kernels.prepare(_spec, because="faster")(formed(_spec, always=True))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 from typing import Final
 
 from tensorplug.plugin import SettingsError
@@ -19,11 +20,23 @@ def least_elements() -> int | None:
         SettingsError: the variable has a value that is not allowed.
 
     """
+    least = _asked()
+    return least if least is not None and is_available() else None
+
+
+def is_on() -> bool:
+    """Return the same as whether ``least_elements`` returns a number, without a slow import.
+
+    Raises: as ``least_elements``.
+    """
+    return _asked() is not None and find_spec("llvmlite") is not None
+
+
+def _asked() -> int | None:
     asked = os.environ.get(JIT, "").strip() or "1"
     if asked not in _LEAST:
         raise SettingsError(f"{JIT}={asked!r}: must be 0, 1 or always")
-    least = _LEAST[asked]
-    return least if least is not None and is_available() else None
+    return _LEAST[asked]
 
 
 def is_worthwhile(elements: int) -> bool:

@@ -1,8 +1,8 @@
-"""Pooling: native loops over windows, or the forms of the library.
+"""Pooling: native loops over windows, the forms of the library, or NumPy for few elements.
 
-Few elements are left to decompositions. The loops of ``jit.families.pooling`` have no checks in
-the middle of an image, and reach each element in one visit; the forms took 1.1 to 6 times as long
-on windows that overlap, and 0.4 to 1.1 times on others. For gradients it was 2 to 7 times.
+The loops of ``jit.families.pooling`` have no checks in the middle of an image, and reach each
+element in one visit; the forms took 1.1 to 6 times as long on windows that overlap, and 0.4 to 1.1
+times on others. For gradients it was 2 to 7 times.
 """
 
 from __future__ import annotations
@@ -12,13 +12,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug.algorithms import dilated_pooling_windows, pooling_windows
-from tensorplug.plugin import KernelSpec, TensorType, Windows, specs
-from tensorplug_cpu.arrays import UNROUNDED, working
+from tensorplug.plugin import (
+    DType,
+    KernelRefusedError,
+    KernelSpec,
+    TensorType,
+    Windows,
+    specs,
+)
+from tensorplug.plugin import dtypes as dt
+from tensorplug_cpu.arrays import UNROUNDED, accumulating, working
 from tensorplug_cpu.execution.floating_point import without_warnings
 from tensorplug_cpu.jit.families.pooling import first_equal, window_values
 from tensorplug_cpu.jit.forms import formed
 from tensorplug_cpu.kernel_table import Kernels
 from tensorplug_cpu.windows.separable import counts, covered, few, images, joined, overlap, spread
+from tensorplug_cpu.windows.sliding import columns, extent, padded, unpadded
 
 if TYPE_CHECKING:
     from tensorplug.plugin import Backend
@@ -49,18 +58,65 @@ def _values(
     return lambda x: native(x.astype(work, copy=False)).astype(narrow, copy=False)
 
 
-def _register(spec: KernelSpec, kind: str) -> None:
-    prepare_form = formed(spec)
+def _outside(dtype: DType) -> Any:
+    """Return a value that never exceeds an element."""
+    return -np.inf if dtype in dt.FLOATING else dtype.min
 
+
+def _under(x: Array, at: Windows, axis: int, outside: Any) -> Array:
+    """Return a view of windows: batch, positions, taps, channels, which were at ``axis``."""
+    return columns(padded(np.moveaxis(x, axis, -1), at, outside), at)
+
+
+def _by_numpy(kind: str, at: Windows, out: TensorType, axis: int) -> Call:
+    taps = tuple(range(len(at) + 1, 2 * len(at) + 1))
+    narrow, wide = out.dtype.numpy, accumulating(out.dtype)
+    if kind == "largest":
+        lowest = _outside(out.dtype)
+
+        def largest(x: Array) -> Array:
+            most = _under(x, at, axis, lowest).max(axis=taps)
+            return np.asarray(np.moveaxis(most, -1, axis))
+
+        return largest
+    number = _counted(at, wide)
+
+    def average(x: Array) -> Array:
+        total = _under(x, at, axis, 0).sum(axis=taps, dtype=wide) / number
+        return np.asarray(np.moveaxis(total, -1, axis).astype(narrow, copy=False))
+
+    return average
+
+
+def _pooled(
+    spec: KernelSpec,
+    kind: str,
+    x: TensorType,
+    at: Windows,
+    form: str,
+    out: TensorType,
+    **asked: Any,
+) -> Call:
+    """Return a kernel: by hand for windows that overlap, else by its form; or by NumPy."""
+    if not out.size:
+        return lambda _x: np.zeros(out.shape, out.dtype.numpy)
+    native = _values(kind, x, at, out, form) if any(map(overlap, at)) else None
+    if native is None:
+        try:
+            native = formed(spec)(x, out=out, **asked)
+        except KernelRefusedError:
+            native = _by_numpy(kind, at, out, form.index("C"))
+    return without_warnings(native)
+
+
+def _register(spec: KernelSpec, kind: str) -> None:
     @kernels.prepare(spec, because="faster")
     def prepare(
         x: TensorType, *, attributes: Attributes, backend: Backend, out: TensorType
     ) -> Call:
         at, form = pooling_windows(x.shape, **attributes), _form(attributes)
-        native = _values(kind, x, at, out, form) if any(map(overlap, at)) else None
-        if native is not None:
-            return without_warnings(native)
-        return prepare_form(x, attributes=attributes, backend=backend, out=out)
+        asked = {"attributes": attributes, "backend": backend}
+        return _pooled(spec, kind, x, at, form, out, **asked)
 
 
 for _spec in (specs.MAX_POOL, specs.MAX_POOL_3D):
@@ -81,10 +137,8 @@ def pool(
     """Take the largest or the average."""
     at = dilated_pooling_windows(input.shape, **attributes)
     kind = "largest" if pooling_type == "max" else "average"
-    native = _values(kind, input, at, out, "N.C") if any(map(overlap, at)) else None
-    if native is not None:
-        return without_warnings(native)
-    return formed(specs.POOL)(input, attributes=attributes, backend=backend, out=out)
+    asked = {"attributes": {"pooling_type": pooling_type, **attributes}, "backend": backend}
+    return _pooled(specs.POOL, kind, input, at, "N" + "." * len(at) + "C", out, **asked)
 
 
 def _counted(windows: Windows, dtype: np.dtype[Any]) -> Array:
@@ -121,9 +175,35 @@ for _spec in (specs.AVG_POOL_GRAD, specs.AVG_POOL_3D_GRAD):
         return without_warnings(run)
 
 
-def _register_gradient(spec: KernelSpec) -> None:
-    prepare_form = formed(spec)
+def _to_largest(x: TensorType, at: Windows, axis: int) -> Call:
+    """Add dy to the first element of each window that equals its largest, by their numbers."""
+    batch, channels = x.shape[0], x.shape[axis]
+    whole = (batch, *map(extent, at), channels)
+    lowest, narrow, taps = _outside(x.dtype), x.dtype.numpy, len(at)
 
+    def flat(view: Array) -> Array:
+        """Return windows with their taps as the last axis."""
+        return np.moveaxis(view, -1, taps + 1).reshape(*view.shape[: taps + 1], channels, -1)
+
+    inside = np.zeros(whole, bool)
+    unpadded(inside, at)[...] = True
+    real, numbers = flat(columns(inside, at)), np.arange(inside.size).reshape(whole)
+    elements = flat(columns(numbers, at))
+
+    def run(dy: Array, x: Array, output: Array) -> Array:
+        values = flat(_under(x, at, axis, lowest))
+        best = np.moveaxis(output, axis, -1)[..., None]
+        wins = ((values == best) | (np.isnan(values) & np.isnan(best))) & real
+        chosen = np.take_along_axis(elements, wins.argmax(-1)[..., None], -1)
+        given = np.where(wins.any(-1), np.moveaxis(dy, axis, -1), 0)
+        result = np.zeros(inside.size, narrow)
+        np.add.at(result, chosen.reshape(-1), given.reshape(-1))
+        return np.moveaxis(unpadded(result.reshape(whole), at), -1, axis)
+
+    return run
+
+
+def _register_gradient(spec: KernelSpec) -> None:
     @kernels.prepare(spec, because="faster", dtypes=UNROUNDED)
     def prepare(
         dy: TensorType,
@@ -134,8 +214,11 @@ def _register_gradient(spec: KernelSpec) -> None:
         backend: Backend,
         out: TensorType,
     ) -> Call:
-        at = pooling_windows(input.shape, **attributes)
-        if out.size and dy.size and _form(attributes).endswith("C"):
+        at, form = pooling_windows(input.shape, **attributes), _form(attributes)
+        if not out.size or not dy.size:
+            return lambda *_arrays: np.zeros(out.shape, out.dtype.numpy)
+        native: Call | None = None
+        if form.endswith("C"):
             native = first_equal(
                 at,
                 out.shape[0],
@@ -144,10 +227,13 @@ def _register_gradient(spec: KernelSpec) -> None:
                 adding=any(map(overlap, at)),
                 covered=covered(at),
             )
-            if native is not None:
-                return without_warnings(native)
-        types = dy, input, output
-        return prepare_form(*types, attributes=attributes, backend=backend, out=out)
+        if native is None:
+            asked = {"attributes": attributes, "backend": backend, "out": out}
+            try:
+                native = formed(spec)(dy, input, output, **asked)
+            except KernelRefusedError:
+                native = _to_largest(input, at, form.index("C"))
+        return without_warnings(native)
 
 
 for _spec in (specs.MAX_POOL_GRAD, specs.MAX_POOL_3D_GRAD):
