@@ -58,13 +58,13 @@ def backends():
 def test_the_same_as_by_the_decomposition(monkeypatch, call, channels):
     expected = computed(call, channels)  # of few elements, which are not worth a loop
     names = []
-    compile_group = forms._compile_group
+    compile_group = forms.compile_group
 
     def noted(group):
         names.append(group.name)
         return compile_group(group)
 
-    monkeypatch.setattr(forms, "_compile_group", noted)
+    monkeypatch.setattr(forms, "compile_group", noted)
     monkeypatch.setenv(JIT, "always")
     forms._entries.cache_clear()
     try:
