@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug.algorithms import dilation_windows, lowest
 from tensorplug.plugin import Expression, Shape, TensorType, Windows, expressions, specs
-from tensorplug_loops.forms.extremes import first_extreme
+from tensorplug_loops.forms.extremes import first_largest
 from tensorplug_loops.forms.loops import Loops, flat, unravel
 from tensorplug_loops.forms.nn.windows import is_inside, source
 from tensorplug_loops.forms.table import Form, FormTable, Operand
@@ -52,7 +52,7 @@ def _give(
     sizes: Shape = filter.shape[:2] if of_filter else x.shape[1:3]
     at: Sequence[Expression] = loops.axes[4:] if of_filter else index
     place = expressions.where(inside, flat(at, sizes), -1)
-    _, winner = first_extreme(loops, value, place, (4, 5))
+    _, winner = first_largest(loops, value, place, (4, 5))
     batch, channel = loops.axes[0], loops.axes[3]
     target = [*([] if of_filter else [batch]), *unravel(winner, sizes), channel]
     assert gradient is not None

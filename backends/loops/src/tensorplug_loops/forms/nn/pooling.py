@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug.algorithms import dilated_pooling_windows, lowest, pooling_windows
 from tensorplug.plugin import DType, Expression, TensorType, Windows, expressions, specs
-from tensorplug_loops.forms.extremes import first_extreme
+from tensorplug_loops.forms.extremes import first_largest
 from tensorplug_loops.forms.loops import Loops, both, flat, unravel, whole
 from tensorplug_loops.forms.nn.windows import count, is_inside, placed, position, source, taken
 from tensorplug_loops.forms.table import Form, FormTable, Operand
@@ -94,7 +94,7 @@ def _winner(
     value = _read(loops, x, index, form, 0)
     at = flat(index, [window.size for window in windows])
     at = expressions.where(is_inside(index, windows), at, -1)
-    return first_extreme(loops, value, at, range(x.rank, len(loops.shape)))
+    return first_largest(loops, value, at, range(x.rank, len(loops.shape)))
 
 
 @forms.form(specs.MAX_POOL_GRAD, specs.MAX_POOL_3D_GRAD)
