@@ -121,8 +121,9 @@ class GroupOutput:
     ``index``: where each element is written, as in ``GroupInput``; what would lie outside is not
     written. ``combine``: what becomes of elements that meet: their sum, product, extremum (in any
     order), or the ``"last"`` in row-major order. ``initial``: what they meet first, and what is
-    where nothing is written: a constant, or a parameter, an input without index of the output's
-    type. Outputs without ``index`` have neither.
+    where nothing is written: a constant, or a parameter, an input of the output's type that has
+    neither spans nor an index, and serves for nothing else. Outputs without ``index`` have
+    neither.
     """
 
     expression: Expression
