@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _TERMS: Final = 384  # numbers added one after the other; of a panel, they stay in the first cache
 _BLOCK: Final = 1 << 17  # elements of the first matrix in a block: of a second-level cache
 _SECOND: Final = 1 << 16  # elements of the second matrix that a part may copy: likewise
+_TALL: Final = 256  # rows of a part that make up for copying it more than once
 _PARTS: Final = 4  # for each thread beside the first, where there is work for so many
 _FEW_TILES: Final = 8  # of a column of a block; fewer make copies of the second matrix costly
 _COLUMNS: Final = 256  # of a block, likewise
@@ -69,7 +70,8 @@ class Multiplication:
         sides = max(1, min(-(-least // blocks), columns // _COLUMNS))
         side = -(-columns // (sides * panel)) * panel
         sides = -(-columns // side)
-        self._prepares = blocks * sides > 1 or depth * side > _SECOND
+        repeated = blocks * sides > 1 and group * positions < _TALL
+        self._prepares = repeated or depth * side > _SECOND
         self._integers = [
             *(count * blocks * sides, blocks, sides, tiles),
             *(rows - tiles * (positions - 1), group),

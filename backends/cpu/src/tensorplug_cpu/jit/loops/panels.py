@@ -8,8 +8,6 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-
 from tensorplug_cpu.jit.codegen.functions import Function
 from tensorplug_cpu.jit.loops.calls import address, dense, is_large, launch
 from tensorplug_cpu.memory.pool import empty
@@ -30,7 +28,8 @@ def to_panels(matrices: Array, order: Array, size: Size) -> Array:
     """
     count, (_, rows, columns) = len(order), matrices.shape
     panel = size.lanes * size.vectors
-    if panel == columns and matrices.flags.c_contiguous and np.array_equal(order, range(count)):
+    in_order = count == len(matrices) and (order[1:] > order[:-1]).all()
+    if panel == columns and in_order and matrices.flags.c_contiguous:
         return dense(matrices)
     matrices = matrices if matrices.flags.aligned else dense(matrices)
     result = empty((-(-columns // panel), count * rows, panel), matrices.dtype)
