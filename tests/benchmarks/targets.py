@@ -138,6 +138,7 @@ _LARGE = (1 << 24,)
 _ROWS = (2048, 4096)
 _SQUARE = (4096, 4096)
 _IMAGES = (16, 32, 32, 64)
+_SMALL_IMAGES = (8, 28, 28, 16)
 _ROOT = math.sqrt(2 / math.pi)
 
 
@@ -173,7 +174,7 @@ def _convolution(jax: Any, x: Any, filters: Any, groups: int) -> Any:
 
 def _channels_first(array: Any) -> Any:
     """Images to NCHW; filters HWIO to OIHW."""
-    axes = (0, 3, 1, 2) if array.shape[0] == _IMAGES[0] else (3, 2, 0, 1)
+    axes = (0, 3, 1, 2) if array.shape[1] > 3 else (3, 2, 0, 1)
     return np.ascontiguousarray(np.transpose(array, axes))
 
 
@@ -263,6 +264,49 @@ _REDUCED: Final = (
     ),
 )
 
+_PRODUCTS: Final = (
+    *(
+        _Row(
+            name,
+            _normal(*shapes),
+            lambda a, b: a @ b,
+            lambda a, b: a @ b,
+            lambda _, a, b: a @ b,
+            lambda _, a, b: a @ b,
+        )
+        for name, *shapes in (
+            ("product of 2048^2", (2048, 2048), (2048, 2048)),
+            ("64 products of 128^2", (64, 128, 128), (64, 128, 128)),
+        )
+    ),
+    _Row(
+        "convolution 3x3, 8 x 28 x 28",
+        _normal(_SMALL_IMAGES, (3, 3, 16, 32)),
+        lambda x, f: tp.nn.conv2d(x, f, 1, "same"),
+        None,
+        lambda torch, x, f: torch.nn.functional.conv2d(x, f, padding=1),
+        lambda jax, x, f: _convolution(jax, x, f, 1),
+        for_torch=_channels_first,
+    ),
+    _Row(
+        "embedding and back, 4096 of 10,000 x 128",
+        _numbered((10000, 128), 4096),
+        lambda table, rows: tp.take(table, rows, axis=0),
+        None,
+        lambda torch, table, rows: torch.nn.functional.embedding(rows, table),
+        lambda jax, table, rows: jax.numpy.take(table, rows, axis=0),
+        wrt=1,
+    ),
+    _Row(
+        "largest of rows, 4096^2",
+        _normal(_SQUARE),
+        lambda x: tp.max(x, axis=1),
+        lambda x: x.max(axis=1),
+        lambda _, x: x.amax(1),
+        lambda _, x: x.max(axis=1),
+    ),
+)
+
 _ORDERED: Final = (
     _Row(
         "top 10 of 1024 rows of 4096",
@@ -346,6 +390,8 @@ def targets() -> Iterator[Target]:
         yield Target(row.name, ratio, row.workload)
     for row in _ORDERED:
         yield Target(row.name, 0.9, row.workload)
+    for row in _PRODUCTS:
+        yield Target(row.name, 1.0, row.workload)
     yield Target("MLP step", 1.0, models.mlp)
     yield Target("CNN step", 1.0, models.cnn)
     yield Target("transformer block and back", 1.0, models.transformer_block)
