@@ -12,10 +12,11 @@ from tensorplug_cpu.arrays import working
 from tensorplug_cpu.constants import Bindable
 from tensorplug_cpu.execution.blas import matmul, one_thread_each
 from tensorplug_cpu.execution.floating_point import binary, kernel, without_warnings
-from tensorplug_cpu.execution.parallel import in_parts, thread_count
+from tensorplug_cpu.execution.parallel import in_parts, is_large, thread_count
 from tensorplug_cpu.jit.families import matrices
 from tensorplug_cpu.jit.families.multiplication import Multiplication
 from tensorplug_cpu.kernel_table import Kernels
+from tensorplug_cpu.memory.pool import allocator
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,6 +57,9 @@ def batch_mat_mul(
         multiply = _multiply_stacks
 
     if work is narrow and not (joined or transpose_a or transpose_b):
+        if multiply is matmul and is_large(out):
+            allocate = allocator(out.shape, narrow)  # new memory would cost page faults
+            return without_warnings(lambda a, b: matmul(a, b, out=allocate()))
         return binary(multiply)
 
     def run(a: Array, b: Array) -> Any:
