@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from tensorplug.plugin import dtypes as dt
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from tensorplug_loops.schedule.loops import Loops, Operand
 
 _LITTLE: Final = 2  # instructions for each operand
+_MOST: Final = 2048
 _COSTS: Final = {
     **dict.fromkeys(("constant", "parameter", "variable", "axis"), 0),
     "divide": 4,
@@ -27,8 +29,25 @@ _COSTS: Final = {
 
 def cost(roots: Iterable[Expression]) -> int:
     """Return about how many instructions usually compute the roots for a vector of elements."""
+    return _cost(tuple(roots))
+
+
+@lru_cache(_MOST)
+def _cost(roots: tuple[Expression, ...]) -> int:
     nodes = ex.order(roots, lambda _: False, rare=False)
     return sum(_COSTS.get(node.op, 20 if node.op in ex.FUNCTIONS else 1) for node in nodes)
+
+
+@lru_cache(_MOST)
+def _common_size(roots: tuple[Expression, ...]) -> int:
+    """Return the bytes of the most common numbers."""
+    sizes = Counter(
+        node.dtype.compute.itemsize
+        for node in ex.order(roots, lambda _: False)
+        if node.dtype is not dt.bool_ and node.op not in {"constant", "axis"}
+    )
+    (size, _), *_ = sizes.most_common(1) or [(1, 0)]
+    return size
 
 
 def choose_lanes(machine: Machine, loops: Loops, axis: int) -> int:
@@ -41,12 +60,7 @@ def choose_lanes(machine: Machine, loops: Loops, axis: int) -> int:
     apart = [operand for operand in loops.operands if not _is_near(operand, axis)]
     if apart and cost(roots) <= _LITTLE * len(loops.operands):
         return 1
-    sizes = Counter(
-        node.dtype.compute.itemsize
-        for node in ex.order(roots, lambda _: False)
-        if node.dtype is not dt.bool_ and node.op not in {"constant", "axis"}
-    )
-    (size, _), *_ = sizes.most_common(1) or [(1, 0)]
+    size = _common_size(tuple(roots))
     length = max(1, *loops.lengths[axis : axis + 1], 1)
     most = 1 << (length - 1).bit_length()
     return max(1, min(machine.lanes, machine.vector_bytes // size, most))

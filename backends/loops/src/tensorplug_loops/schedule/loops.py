@@ -7,28 +7,16 @@ all that the kernel depends on: of a stride, whether it is 0, 1 or another numbe
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from tensorplug.plugin import Expression, expressions, groups
+from tensorplug.plugin import Expression, groups
 from tensorplug.plugin import dtypes as dt
-from tensorplug_loops.statements import variable
+from tensorplug_loops.schedule.structures import axes_in, structure_of, written
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
     from tensorplug.plugin import DType, Group, GroupInput, GroupOutput, Scalar
-
-_KEPT: Final = {-1, 0, 1}  # these stay in the kernel
-_FLOATS_KEPT: Final = {0.5, 2.0, float("inf"), float("-inf")}
-# The dtypes of other constants, whose bits are numbers of the kernel.
-_BITS: Final = {
-    dt.int64: dt.int64,
-    dt.uint64: dt.int64,
-    dt.float32: dt.int32,
-    dt.float64: dt.int64,
-}
 
 
 @dataclass(slots=True)
@@ -102,24 +90,28 @@ class Loops:
         )
         operands: list[GroupInput | GroupOutput] = [*group.inputs, *group.outputs]
         linears = [self._operand(each) for each in operands]
+        self.operands = linears
         self.roots = group.expressions()[:count]
-        rests = [rest for each in linears for at in each.linears() for _, rest in at.rests]
-        nodes = expressions.linearize([*self.roots, *rests])
-        opaque = {int(node.value) for node in nodes if node.op == "axis"}  # type: ignore[arg-type]
-        merged = self._merge(linears, opaque, given, over)
+        roots = tuple(self.everything())
+        merged = self._merge(linears, axes_in(roots), given, over)
         self.lengths = [length for _, length, _ in merged]
         self.reduced = [reduced for _, _, reduced in merged]
-        numbers = {axis: position for position, (axis, _, _) in enumerate(merged)}
         for each in linears:
             for at in each.linears():
                 at.steps = [at.steps[axis] for axis, _, _ in merged]
             for check in each.checks:
                 check.holds = self._holds(check)
-        self.operands = linears
-        self._rewrite(rests, numbers)
+        structure = structure_of(roots, tuple(axis for axis, _, _ in merged))
+        self.lowered(structure.roots)
+        for number, (value, dtype, is_index) in enumerate(structure.constants):
+            name = f"q{number}"
+            self.values[name] = value
+            self.signs[name] = 1 if value > 0 and is_index else -1
+            if dtype is not dt.int64:
+                self.kinds[name] = dtype
         for axis, length in enumerate(self.lengths):
             self.values[f"n{axis}"] = length
-        self.key = self._key()
+        self.key = self._key(structure.number)
 
     def _operand(self, operand: GroupInput | GroupOutput) -> Operand:
         shape, type_ = self.group.shape, operand.type
@@ -147,7 +139,7 @@ class Loops:
     def _merge(
         self,
         operands: list[Operand],
-        opaque: set[int],
+        opaque: frozenset[int],
         reduced: Sequence[bool],
         over: Sequence[bool] | None,
     ) -> list[tuple[int, int, bool]]:
@@ -173,47 +165,6 @@ class Loops:
             merged.append((axis, shape[axis], reduced[axis]))
         return merged[::-1]
 
-    def _rewrite(self, rests: Sequence[Expression], numbers: dict[int, int]) -> None:
-        """Number the axes anew, and make numbers of constants."""
-        new: dict[int, Expression] = {}
-        roots = expressions.unify([*self.roots, *rests])
-        for node in expressions.linearize(roots):
-            if node.op == "axis":
-                axis = numbers.get(int(node.value))  # type: ignore[arg-type]  # a number
-                new[id(node)] = (
-                    expressions.constant(0, dt.int64) if axis is None else expressions.axis(axis)
-                )
-            elif node.op == "constant":
-                new[id(node)] = self._constant(node)
-            else:
-                operands = tuple(new[id(each)] for each in node.operands)
-                new[id(node)] = Expression(node.op, node.dtype, operands, node.value)
-        made = expressions.unify([new[id(root)] for root in roots])
-        self.roots = made[: len(self.roots)]
-        rest = iter(made[len(self.roots) :])
-        for each in self.operands:
-            for at in each.linears():
-                at.rests = [(step, next(rest)) for step, _ in at.rests]
-
-    def _constant(self, node: Expression) -> Expression:
-        """Return a number of the kernel for a constant that differs from call to call."""
-        is_kept = node.dtype in dt.FLOATING and node.value in _FLOATS_KEPT
-        if node.dtype not in _BITS or node.value in _KEPT or is_kept:
-            return node
-        name = f"q{len(self.signs)}"
-        with np.errstate(over="ignore", invalid="ignore"):
-            own = np.array(node.value).astype(node.dtype.numpy)
-        bits = _BITS[node.dtype]
-        value = int(own.view(bits.numpy))
-        self.values[name] = value
-        self.signs[name] = 1 if value > 0 and node.dtype is dt.int64 else -1
-        if node.dtype is dt.int64:
-            return variable(name)
-        if bits is dt.int64:  # no index
-            self.kinds[name] = dt.uint64
-            return expressions.bitcast(variable(name, dt.uint64), node.dtype)
-        return expressions.bitcast(expressions.cast(variable(name), bits), node.dtype)
-
     def _holds(self, check: Check) -> bool:
         ends = [
             sorted((0, step * (length - 1)))
@@ -224,7 +175,7 @@ class Loops:
         return not check.at.rests and low >= 0 and high < check.limit
 
     def lowered(self, new: Sequence[Expression]) -> None:
-        """Take lowered expressions for ``everything()``."""
+        """Take other expressions for ``everything()``."""
         self.roots = list(new[: len(self.roots)])
         rest = iter(new[len(self.roots) :])
         for each in self.operands:
@@ -236,11 +187,8 @@ class Loops:
         rests = [rest for each in self.operands for at in each.linears() for _, rest in at.rests]
         return [*self.roots, *rests]
 
-    def _key(self) -> Hashable:
+    def _key(self, structure: int) -> Hashable:
         group = self.group
-        roots = self.everything()
-        nodes = expressions.linearize(roots)
-        number = {id(node): at for at, node in enumerate(nodes)}
         for k, operand in enumerate(self.operands):
             for j, at in enumerate(operand.linears()):
                 self.values[f"o{k}_{j}"] = at.constant
@@ -270,21 +218,9 @@ class Loops:
                 for operand in self.operands
             ),
             tuple((each.op, each.running) for each in group.reductions),
-            tuple(
-                (*map(str, (*fold.initial, *fold.combine)), fold.running) for fold in group.folds
-            ),
+            tuple((written((*fold.initial, *fold.combine)), fold.running) for fold in group.folds),
             tuple(output.combine for output in group.outputs),
-            tuple(self.signs.items()),
-            tuple(number[id(root)] for root in roots),
-            tuple(
-                (
-                    node.op,
-                    node.dtype,
-                    repr(node.value),
-                    *(number[id(operand)] for operand in node.operands),
-                )
-                for node in nodes
-            ),
+            structure,
         )
 
 

@@ -24,12 +24,12 @@ from tensorplug_loops.schedule.nests import Nest
 from tensorplug_loops.schedule.references import (
     levels_of,
     needs_none,
-    renumbered,
     result_dtypes,
     result_owners,
     results_roots,
     used,
 )
+from tensorplug_loops.schedule.structures import dtypes_in, parameter, renumbered
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -77,11 +77,10 @@ class Program:
 
 def plan(group: Group, machine: Machine) -> Program | None:
     """Return the program of a group; None for one with complex numbers."""
-    nodes = ex.linearize(group.expressions())
     dtypes = {
         *(each.type.dtype for each in group.inputs),
         *(each.type.dtype for each in group.outputs),
-        *(node.dtype for node in nodes),
+        *dtypes_in(tuple(group.expressions())),
     }
     if not dtypes <= dt.REAL | dt.BOOL:
         return None
@@ -134,7 +133,7 @@ class _Planner:
         else:
             first = len(group.inputs)
             made = [
-                GroupOutput(ex.parameter(first + at, each.type.dtype), each.type, kept)
+                GroupOutput(parameter(first + at, each.type.dtype), each.type, kept)
                 for at, each in enumerate(results)
             ]
             own = replace(group, outputs=(*(group.outputs[j] for j in sorted(inner)), *made))
@@ -222,7 +221,7 @@ class _Planner:
             self._launch(key, loops, (*(inputs[k] for k in kept), target), prod(items), cost)
         if target != number:
             source = GroupInput(type_, whole)
-            rounded = GroupOutput(ex.cast(ex.parameter(0, wide), dtype), output.type, whole)
+            rounded = GroupOutput(parameter(0, wide, dtype), output.type, whole)
             self._add_nest(
                 Group(f"{group.name}: rounded", shape, (source,), (), (rounded,)),
                 (target, number),
@@ -241,20 +240,20 @@ class _Planner:
         for at, level in enumerate(levels_of(group)):
             own = [k for k, owner in enumerate(owners) if owner in level]
             before = [k for k, owner in enumerate(owners) if owner not in level]
-            new = {first + k: first + now for now, k in enumerate([*before, *own])}
+            new = tuple((first + k, first + now) for now, k in enumerate([*before, *own]))
             count = len(group.reductions)
             part = replace(
                 group,
                 inputs=(*group.inputs, *(results[k] for k in before)),
                 reductions=tuple(
-                    replace(group.reductions[number], expression=renumbered(root, new))
-                    for number, (root, *_) in enumerate(results_roots(group))
+                    replace(group.reductions[number], expression=renumbered(roots, new)[0])
+                    for number, roots in enumerate(results_roots(group))
                     if number in level and number < count
                 ),
                 folds=tuple(
                     replace(
                         group.folds[number - count],
-                        elements=tuple(renumbered(root, new) for root in roots),
+                        elements=renumbered(roots, new),
                     )
                     for number, roots in enumerate(results_roots(group))
                     if number in level and number >= count
@@ -312,18 +311,18 @@ class _Planner:
         )
         count = len(group.reductions)
         reductions = tuple(
-            Reduction(each.op, ex.parameter(at, dtypes[at]), axes)
+            Reduction(each.op, parameter(at, dtypes[at]), axes)
             for at, each in enumerate(group.reductions)
         )
         folds, at = [], count
         for fold in group.folds:
             size = len(fold.elements)
-            elements = tuple(ex.parameter(at + k, dtypes[at + k]) for k in range(size))
+            elements = tuple(parameter(at + k, dtypes[at + k]) for k in range(size))
             folds.append(groups.Fold(elements, fold.initial, fold.combine, axes))
             at += size
         outputs = tuple(
             GroupOutput(
-                ex.cast(ex.parameter(len(inputs) + at, dtypes[at]), result.type.dtype),
+                parameter(len(inputs) + at, dtypes[at], result.type.dtype),
                 TensorType(result.type.dtype, tuple(outer)),
                 spans,
             )

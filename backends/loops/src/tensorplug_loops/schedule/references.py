@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tensorplug.plugin import Expression
-from tensorplug.plugin import expressions as ex
+from tensorplug_loops.schedule.structures import parameters_in, renumbered
 
 if TYPE_CHECKING:
-    from tensorplug.plugin import DType, Group
+    from tensorplug.plugin import DType, Expression, Group
 
 
 def levels_of(group: Group) -> list[list[int]]:
@@ -21,9 +20,7 @@ def levels_of(group: Group) -> list[list[int]]:
     levels: list[int] = []
     for roots in results_roots(group):
         used = [
-            levels[whose[int(node.value) - inputs]]  # type: ignore[arg-type]  # a number
-            for node in ex.order(roots, lambda _: False)
-            if node.op == "parameter" and int(node.value) >= inputs  # type: ignore[arg-type]
+            levels[whose[number - inputs]] for number in parameters_in(roots) if number >= inputs
         ]
         levels.append(1 + max(used, default=-1))
     return [
@@ -50,18 +47,6 @@ def result_dtypes(group: Group) -> list[DType]:
     return [root.dtype for roots in results_roots(group) for root in roots]
 
 
-def renumbered(root: Expression, new: dict[int, int]) -> Expression:
-    """Return an expression with other numbers of parameters."""
-    made: dict[int, Expression] = {}
-    for node in ex.order([root], lambda _: False):
-        operands = tuple(made[id(each)] for each in node.operands)
-        value = node.value
-        if node.op == "parameter":
-            value = new.get(int(value), int(value))  # type: ignore[arg-type]  # a number
-        made[id(node)] = Expression(node.op, node.dtype, operands, value)
-    return made[id(root)]
-
-
 def used(group: Group) -> tuple[Group, list[int]]:
     """Return a group without the inputs that it does not read, and the numbers of the others."""
     roots = group.expressions()
@@ -71,15 +56,11 @@ def used(group: Group) -> tuple[Group, list[int]]:
     for count in indices:
         parts.append(roots[at : at + count])
         at += count
-    read: set[int] = set()
-    pending = [*roots[:own], *roots[at:]]
+    read: frozenset[int] = frozenset()
+    pending = (*roots[:own], *roots[at:])
     while pending:
-        found = {
-            int(node.value)  # type: ignore[arg-type]  # a number
-            for node in ex.order(pending, lambda _: False)
-            if node.op == "parameter"
-        }
-        pending = [root for k in found - read if k < len(parts) for root in parts[k]]
+        found = parameters_in(pending)
+        pending = tuple(root for k in sorted(found - read) if k < len(parts) for root in parts[k])
         read |= found
     kept = [k for k in range(len(group.inputs)) if k in read]
     if len(kept) == len(group.inputs):
@@ -87,13 +68,12 @@ def used(group: Group) -> tuple[Group, list[int]]:
     first = len(group.inputs)
     new = {k: at for at, k in enumerate(kept)}
     new |= {p: p - first + len(kept) for p in read if p >= first}
-    smaller = group.rewritten([renumbered(root, new) for root in roots])
+    smaller = group.rewritten(renumbered(tuple(roots), tuple(sorted(new.items()))))
     return replace(smaller, inputs=tuple(smaller.inputs[k] for k in kept)), kept
 
 
 def needs_none(group: Group, j: int) -> bool:
     """Return whether a dense output refers to no result."""
     output, first = group.outputs[j], len(group.inputs)
-    nodes = ex.order([output.expression], lambda _: False)
-    numbers = [node.value for node in nodes if node.op == "parameter"]
-    return output.index is None and all(int(number) < first for number in numbers)  # type: ignore[arg-type]
+    numbers = parameters_in((output.expression,))
+    return output.index is None and all(number < first for number in numbers)

@@ -1,0 +1,150 @@
+"""What depends on expressions alone, found once: groups of other lengths have the same objects."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from tensorplug.plugin import Expression
+from tensorplug.plugin import dtypes as dt
+from tensorplug.plugin import expressions as ex
+from tensorplug_loops.statements import variable
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from tensorplug.plugin import DType
+
+    Roots = tuple[Expression, ...]
+
+_MOST: Final = 2048
+_KEPT: Final = {-1, 0, 1}  # these stay in the kernel
+_FLOATS_KEPT: Final = {0.5, 2.0, float("inf"), float("-inf")}
+# The dtypes of other constants, whose bits are numbers of the kernel.
+_BITS: Final = {
+    dt.int64: dt.int64,
+    dt.uint64: dt.int64,
+    dt.float32: dt.int32,
+    dt.float64: dt.int64,
+}
+_numbers: Final[dict[Hashable, int]] = {}
+
+
+class Constant(NamedTuple):
+    """The value and the dtype of a number; whether it may be an index."""
+
+    value: int
+    dtype: DType
+    is_index: bool
+
+
+class Structure(NamedTuple):
+    """Expressions of a kernel: of axes that remain, and of numbers in the place of constants.
+
+    ``constants``: the numbers ``q0``, ``q1``, ... ``number``: equal for equal roots.
+    """
+
+    roots: Roots
+    constants: tuple[Constant, ...]
+    number: int
+
+
+@lru_cache(_MOST)
+def axes_in(roots: Roots) -> frozenset[int]:
+    """Return the axes whose indices are values."""
+    nodes = ex.order(roots, lambda _: False)
+    return frozenset(int(node.value) for node in nodes if node.op == "axis")  # type: ignore[arg-type]
+
+
+@lru_cache(_MOST)
+def parameters_in(roots: Roots) -> frozenset[int]:
+    """Return the numbers of the parameters."""
+    nodes = ex.order(roots, lambda _: False)
+    return frozenset(int(node.value) for node in nodes if node.op == "parameter")  # type: ignore[arg-type]
+
+
+@lru_cache(_MOST)
+def dtypes_in(roots: Roots) -> frozenset[DType]:
+    """Return the dtypes of all values."""
+    return frozenset(node.dtype for node in ex.order(roots, lambda _: False))
+
+
+@lru_cache(_MOST)
+def structure_of(roots: Roots, axes: tuple[int, ...]) -> Structure:
+    """Return roots of a kernel with these axes of a group; the index along others is 0."""
+    constants: list[Constant] = []
+    new: dict[int, Expression] = {}
+    unified = ex.unify(roots)
+    for node in ex.linearize(unified):
+        if node.op == "axis":
+            remains = node.value in axes
+            new[id(node)] = (
+                ex.axis(axes.index(int(node.value)))  # type: ignore[arg-type]  # a number
+                if remains
+                else ex.constant(0, dt.int64)
+            )
+        elif node.op == "constant":
+            new[id(node)] = _lifted(node, constants)
+        else:
+            operands = tuple(new[id(each)] for each in node.operands)
+            new[id(node)] = Expression(node.op, node.dtype, operands, node.value)
+    made = ex.unify([new[id(root)] for root in unified])
+    nodes = ex.linearize(made)
+    number = {id(node): at for at, node in enumerate(nodes)}
+    description = (
+        tuple(number[id(root)] for root in made),
+        tuple(each.is_index and each.value > 0 for each in constants),
+        *(
+            (node.op, node.dtype, repr(node.value), *(number[id(each)] for each in node.operands))
+            for node in nodes
+        ),
+    )
+    return Structure(
+        tuple(made), tuple(constants), _numbers.setdefault(description, len(_numbers))
+    )
+
+
+def _lifted(node: Expression, constants: list[Constant]) -> Expression:
+    """Return a number of the kernel for a constant that differs from call to call."""
+    is_kept = node.dtype in dt.FLOATING and node.value in _FLOATS_KEPT
+    if node.dtype not in _BITS or node.value in _KEPT or is_kept:
+        return node
+    name, bits = f"q{len(constants)}", _BITS[node.dtype]
+    with np.errstate(over="ignore", invalid="ignore"):
+        own = np.array(node.value).astype(node.dtype.numpy)
+    is_index = node.dtype is dt.int64
+    held = dt.uint64 if bits is dt.int64 and not is_index else dt.int64
+    constants.append(Constant(int(own.view(bits.numpy)), held, is_index))
+    if is_index:
+        return variable(name)
+    if held is dt.uint64:
+        return ex.bitcast(variable(name, dt.uint64), node.dtype)
+    return ex.bitcast(ex.cast(variable(name), bits), node.dtype)
+
+
+@lru_cache(_MOST)
+def written(roots: Roots) -> tuple[str, ...]:
+    """Return expressions as text."""
+    return tuple(map(str, roots))
+
+
+@lru_cache(_MOST)
+def renumbered(roots: Roots, new: tuple[tuple[int, int], ...]) -> Roots:
+    """Return expressions with other numbers of parameters."""
+    numbers = dict(new)
+    made: dict[int, Expression] = {}
+    for node in ex.order(roots, lambda _: False):
+        operands = tuple(made[id(each)] for each in node.operands)
+        value = node.value
+        if node.op == "parameter":
+            value = numbers.get(int(value), int(value))  # type: ignore[arg-type]  # a number
+        made[id(node)] = Expression(node.op, node.dtype, operands, value)
+    return tuple(made[id(root)] for root in roots)
+
+
+@lru_cache(_MOST)
+def parameter(number: int, dtype: DType, to: DType | None = None) -> Expression:
+    """Return a parameter, converted to another dtype if one is given."""
+    return ex.cast(ex.parameter(number, dtype), to or dtype)
