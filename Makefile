@@ -14,7 +14,7 @@ EXTENSIONS := $(patsubst %/pyproject.toml,%,$(wildcard extensions/*/pyproject.to
 EXAMPLES := $(patsubst %/pyproject.toml,%,$(wildcard plugins_example/*/pyproject.toml))
 DEVELOPED := $(RUNTIME) $(EXTENSIONS) tests/conformance $(EXAMPLES)
 DEMONSTRATED := $(RUNTIME) extensions/train
-DOCUMENTED := core backends/cpu $(EXTENSIONS) tests/conformance
+DOCUMENTED := core backends/loops backends/cpu $(EXTENSIONS) tests/conformance
 
 # The CPU's loops are compiled by LLVM. On a machine without an OpenCL driver the other extra brings
 # the runtime of a CPU.

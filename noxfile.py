@@ -18,6 +18,7 @@ def _install(session: nox.Session, *groups: str) -> None:
     runtime = "" if sys.platform == "darwin" else "[cpu]"  # Intel's is for Linux and Windows
     paths = [
         "./core",
+        "./backends/loops",
         "./backends/cpu[jit]",
         f"./backends/gpu_opencl{runtime}",
         "./tests/conformance",

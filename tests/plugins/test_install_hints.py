@@ -25,12 +25,12 @@ BROKEN = ("{", "[]", "null", "3", json.dumps({"dir_info": {}}))
 @pytest.mark.parametrize(
     ("requirements", "options", "index", "checkout"),
     [
-        (["tensorplug-cpu"], "", "tensorplug-cpu", "./backends/cpu"),
+        (["tensorplug-cpu"], "", "tensorplug-cpu", "./backends/loops ./backends/cpu"),
         (
             ["tensorplug-opencl[cpu]"],
             "",
             '"tensorplug-opencl[cpu]"',
-            '"./backends/gpu_opencl[cpu]"',
+            './backends/loops "./backends/gpu_opencl[cpu]"',
         ),
         (
             ["tensorplug", "tensorplug-onnx"],
@@ -62,7 +62,7 @@ def test_the_error_has_both_commands(core_from, monkeypatch):
         Selection((), Settings()).pick(BACKENDS, "cpu")
     assert str(caught.value) == (
         "backend 'cpu' is not installed. Try: pip install tensorplug-cpu, or from a checkout: "
-        "pip install ./backends/cpu. Installed: none"
+        "pip install ./backends/loops ./backends/cpu. Installed: none"
     )
 
 

@@ -23,6 +23,9 @@ FOLDERS: Final = {
     "tensorplug-train": "extensions/train",
 }
 
+# Of ours, that a distribution needs beside the core.
+_NEEDED: Final = dict.fromkeys(("tensorplug-cpu", "tensorplug-opencl"), "./backends/loops ")
+
 # By public name: where it is once the extension is installed. The name of the extension's entry
 # point follows ``tensorplug_``, and that of its distribution ``tensorplug-``.
 EXTENSIONS: Final = {"train": "tensorplug_train"} | {
@@ -92,7 +95,9 @@ def pip_install(*requirements: str, options: str = "") -> str:
     folders = [_folder(requirement) for requirement in requirements]
     if not all(folders) or not _is_from_a_folder():
         return command
-    return f"{command}, or from a checkout: {' '.join([start, *map(_quoted, folders)])}"
+    needed = {_NEEDED.get(requirement.partition("[")[0], "") for requirement in requirements}
+    installed = "".join(needed) + " ".join(map(_quoted, folders))
+    return f"{command}, or from a checkout: {start} {installed}"
 
 
 def _quoted(argument: str) -> str:
