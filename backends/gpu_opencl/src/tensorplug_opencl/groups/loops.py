@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug.plugin import Group, TensorType
+from tensorplug.plugin import Group, TensorType, expressions
 from tensorplug.plugin import dtypes as dt
 from tensorplug_loops import extents, held
 from tensorplug_loops.dialects import opencl_c
@@ -39,8 +39,10 @@ def compile_group(group: Group, runtime: Runtime) -> Run | None:
 
     """
     real = held.in_real_numbers(group)
-    program = None if real is None else plan(real, runtime.description)
-    if program is None or real is None:
+    if real is None or not (runtime.description.wide or _is_narrow(real)):
+        return None
+    program = plan(real, runtime.description)
+    if program is None:
         return None
     makers = [runtime.prepare_empty(output.type) for output in group.outputs]
     temporaries = [
@@ -77,6 +79,13 @@ def compile_group(group: Group, runtime: Runtime) -> Run | None:
         return results
 
     return run
+
+
+def _is_narrow(group: Group) -> bool:
+    """Return whether nothing in a group is float64."""
+    types = [each.type.dtype for each in (*group.inputs, *group.outputs)]
+    nodes = expressions.linearize(group.expressions())
+    return dt.float64 not in {*types, *(node.dtype for node in nodes)}
 
 
 def _launch(runtime: Runtime, planned: Planned, *, apart: bool) -> Launch:
