@@ -60,7 +60,10 @@ def clamped(index: Expression, length: int) -> Expression:
 def from_end(index: Expression, length: int) -> Expression:
     """Return an index, negative ones counted from the end, as an int64."""
     at = whole(index)
-    return expressions.where(at < 0, at + length, at)
+    if index.dtype not in dt.SIGNED:
+        return at
+    # Of the index itself: Mesa 22 takes an int64 that was an int32 for an unsigned one here.
+    return expressions.where(index < 0, at + length, at)
 
 
 def both(*conditions: Expression) -> Expression:
