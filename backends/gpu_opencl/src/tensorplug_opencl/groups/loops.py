@@ -83,9 +83,10 @@ def compile_group(group: Group, runtime: Runtime) -> Run | None:
 
 def _is_narrow(group: Group) -> bool:
     """Return whether nothing in a group is float64."""
-    types = [each.type.dtype for each in (*group.inputs, *group.outputs)]
+    types = [*(each.type for each in group.inputs), *(each.type for each in group.outputs)]
     nodes = expressions.linearize(group.expressions())
-    return dt.float64 not in {*types, *(node.dtype for node in nodes)}
+    used = {*(type_.dtype for type_ in types), *(node.dtype for node in nodes)}
+    return dt.float64 not in used
 
 
 def _launch(runtime: Runtime, planned: Planned, *, apart: bool) -> Launch:
