@@ -6,8 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.dispatch.calls import dispatch, dispatch_binary, dispatch_multiple, dispatch_unary
-from tensorplug.engine.plans import unsupported_dtype
-from tensorplug.engine.widening import find_decomposition
+from tensorplug.engine.widening import find_decomposition, unsupported_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

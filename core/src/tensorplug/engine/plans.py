@@ -14,7 +14,7 @@ import numpy as np
 from tensorplug.dispatch.calls import buffers_of
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.engine.operands import flatten
-from tensorplug.engine.widening import is_asked
+from tensorplug.engine.widening import is_asked, unsupported_dtype
 from tensorplug.errors import (
     BackendMemoryError,
     KernelOutputError,
@@ -26,7 +26,6 @@ from tensorplug.errors import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tensorplug.contract.dtypes import DType
     from tensorplug.contract.owner import Owner
     from tensorplug.contract.spec import InputType, KernelSpec, TensorType
     from tensorplug.dispatch.device import Device, Placement, Usage
@@ -172,10 +171,7 @@ class Plan:
             raise
         if not self.spec.multiple_outputs:
             return [self._adopt(result, self.output)]
-        return [
-            self._adopt(output, placement)
-            for output, placement in zip(self._listed(result), self.outputs, strict=True)
-        ]
+        return list(map(self._adopt, self._listed(result), self.outputs))
 
     def execute_verified(self, tensors: Sequence[Any]) -> list[Tensor]:
         """Do the same; in the first run, check the outputs before observers see them."""
@@ -187,7 +183,7 @@ class Plan:
     def with_outputs(self, outputs: Sequence[Tensor]) -> Plan:
         """Return this plan with the actual types of ``outputs``, for the tape."""
         other = copy.copy(self)
-        other.outputs = tuple(output._placement for output in outputs)
+        other.outputs = tuple([output._placement for output in outputs])
         return other
 
     def yields(self) -> bool:
@@ -265,15 +261,16 @@ class Plan:
             KernelOutputError: an output has another type.
 
         """
-        for at, (output, placement) in enumerate(zip(outputs, self.outputs, strict=True)):
-            self._check_output(output._buffer, placement, at)
+        self._check_outputs([output._buffer for output in outputs])
 
     def check(self, result: Any) -> None:
         """Do the same for what a kernel has returned: a buffer, or several in a list."""
-        buffers = self._listed(result) if self.spec.multiple_outputs else [result]
-        for at, (buffer, placement) in enumerate(zip(buffers, self.outputs, strict=True)):
-            self._check_output(buffer, placement, at)
+        self._check_outputs(self._listed(result) if self.spec.multiple_outputs else [result])
         self.published = True
+
+    def _check_outputs(self, buffers: Sequence[Any]) -> None:
+        for at, buffer in enumerate(buffers):
+            self._check_output(buffer, self.outputs[at], at)
 
     def _listed(self, result: Any) -> Sequence[Any]:
         """Return the results of a kernel with multiple outputs, which must be as many."""
@@ -399,11 +396,3 @@ def _bind(function: Callable[..., Any], extras: dict[str, Any]) -> Callable[...,
         return function(*buffers, **extras)
 
     return call
-
-
-def unsupported_dtype(plan: Plan, dtypes: frozenset[DType] | None) -> str:
-    """Return the name of the call's dtype if an entry for ``dtypes`` does not serve it."""
-    if dtypes is None:
-        return ""
-    dtype = plan.spec.dtype_of(plan.inputs, [placement.type for placement in plan.outputs])
-    return "" if dtype in dtypes else dtype.name

@@ -12,8 +12,8 @@ from tensorplug.dispatch.context import current_context, use_context
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.engine import fallback
 from tensorplug.engine.operands import flatten, unsupported
-from tensorplug.engine.plans import Plan, extra_arguments, resolve_native, unsupported_dtype
-from tensorplug.engine.widening import find_decomposition, wide_dtypes
+from tensorplug.engine.plans import Plan, extra_arguments, resolve_native
+from tensorplug.engine.widening import find_decomposition, unsupported_dtype, wide_dtypes
 from tensorplug.errors import DTypeError, KernelNotFoundError
 
 if TYPE_CHECKING:

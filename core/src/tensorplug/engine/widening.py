@@ -51,6 +51,14 @@ def find_decomposition(plan: Call) -> Owned[DecompositionEntry] | None:
     return plan.state.decomposition(plan.spec.name)
 
 
+def unsupported_dtype(plan: Call, dtypes: frozenset[DType] | None) -> str:
+    """Return the name of the call's dtype if an entry for ``dtypes`` does not serve it."""
+    if dtypes is None:
+        return ""
+    dtype = plan.spec.dtype_of(plan.inputs, [placement.type for placement in plan.outputs])
+    return "" if dtype in dtypes else dtype.name
+
+
 def wide_dtypes(plan: Call) -> frozenset[DType]:
     """Return the dtypes in which a call computes without a kernel; none if it does not widen."""
     if plan.spec.exact:
