@@ -174,6 +174,7 @@ FEW = {
         "whole",
     ),
     *("adding", "covered", "bias", "side_by_side"),
+    "always",  # a bool
 }
 
 
