@@ -390,3 +390,17 @@ def test_a_likely_choice_is_a_choice(dtype, shape):
             each = np.where(array < 50, array + 1, array * array - 3 * abs(array))
             expected = each * 2 + each.max(-1, keepdims=True)
         np.testing.assert_array_equal(result, expected)
+
+
+def test_an_input_is_read_before_an_output_takes_its_memory():
+    """The second output reads the input in whose memory the first one is written."""
+    shape = (3, 20000)
+    type_, span = TensorType(dt.float32, shape), (True, True)
+    a, b = (ex.parameter(at, dt.float32) for at in (0, 1))
+    inputs = (GroupInput(type_, span), GroupInput(type_, span))
+    outputs = (GroupOutput(b + b, type_, span, into=0), GroupOutput(a * b, type_, span))
+    x, y = (np.random.default_rng(at).random(shape, np.float32) for at in (0, 1))
+    run = kernels.compile_group(Group("overwritten", shape, inputs, (), outputs))
+    twice, product = run(x.copy(), y)
+    np.testing.assert_array_equal(twice, y + y)
+    np.testing.assert_array_equal(product, x * y)

@@ -152,9 +152,7 @@ class Nest:
             return
         if full:
             self._walk(self._axes, full)
-        for j, is_full in enumerate(reduced):
-            if not is_full:
-                self._store(j)
+        self._store([j for j, is_full in enumerate(reduced) if not is_full])
 
     def _is_full(self, j: int) -> bool:
         axes = reduced_axes(self._group)
@@ -165,8 +163,7 @@ class Nest:
         """Write loops along the reduced axes, and the outputs in them."""
         if not axes:
             fetch(self.w, self._kept, len(levels_of(self._group)))
-            for j in outputs:
-                self._store(j)
+            self._store(outputs)
             return
         low, high = self._bounds(axes[0])
         if len(axes) > 1 or self.w.lanes > 1:
@@ -178,14 +175,15 @@ class Nest:
     def _store_free(self) -> None:
         """Write the outputs of a kernel for parts: they need no result."""
         if self._form.split:
-            for j in range(len(self._outputs)):
-                self._store(j)
+            self._store(range(len(self._outputs)))
 
-    def _store(self, j: int) -> None:
+    def _store(self, outputs: Sequence[int]) -> None:
+        """Write outputs, after all of their values: one may lie in the memory of an input."""
         w = self.w
-        k = w.inputs + j
-        value = w.value(self._outputs[j])
-        w.emit(Store(w.array(k), w.offset(k), value))
+        values = [w.value(self._outputs[j]) for j in outputs]
+        for j, value in zip(outputs, values, strict=True):
+            k = w.inputs + j
+            w.emit(Store(w.array(k), w.offset(k), value))
 
     def _dtype(self, number: int) -> DType:
         """Return the dtype of a reduction, as the group has it."""
@@ -232,8 +230,7 @@ class Nest:
                 values = map(w.copy, state.values())
                 for parameter, value in zip(self._parameters(number), values, strict=True):
                     w.bind(("result", parameter), value)
-            for j in range(len(self._outputs)):
-                self._store(j)
+            self._store(range(len(self._outputs)))
 
         if self._axes:
             (axis,) = self._axes

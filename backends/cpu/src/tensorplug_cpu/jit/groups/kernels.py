@@ -44,9 +44,9 @@ def compile_group(group: Group) -> Callable[..., list[Array]] | None:
         return None
     fresh = [
         allocator(output.type.shape, output.type.dtype.numpy)
-        if output.into is None
+        if output.into is None or _is_read_after(output.into, at, program)
         else output.into
-        for output in group.outputs
+        for at, output in enumerate(group.outputs, start=len(group.inputs))
     ]
     temporaries = [allocator((size,), dtype.numpy) for dtype, size in program.temporaries]
     count = len(group.inputs)
@@ -63,6 +63,13 @@ def compile_group(group: Group) -> Callable[..., list[Array]] | None:
         return made
 
     return run
+
+
+def _is_read_after(number: int, written: int, program: Program) -> bool:
+    """Return whether an array is read by a kernel after one that writes another."""
+    kernels = [each.arrays for each in program.launches]
+    first = next(at for at, arrays in enumerate(kernels) if written in arrays)
+    return any(number in arrays for arrays in kernels[first + 1 :])
 
 
 def _single(
