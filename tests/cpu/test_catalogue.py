@@ -12,8 +12,9 @@ from tensorplug_cpu.plugin import TABLES
 FUSED: Final = "the distribution tensorplug-attention has the fused kernel"
 HOST: Final = "its decomposition makes one call of the same function of the host"
 GROUP: Final = "its decomposition runs as one group, in less time than NumPy's functions take"
-SHORT: Final = "its decomposition is one group, and for few elements as fast as such a kernel"
+SHORT: Final = "its decomposition is as fast, for many elements and for few"
 DECOMPOSED_ON_PURPOSE: Final[dict[str, str]] = {  # kernel: why the decomposition is good enough
+    "AddN": SHORT,
     "Dequantize": GROUP,
     "Elu": SHORT,
     "FakeQuantize": GROUP,
@@ -31,6 +32,7 @@ DECOMPOSED_ON_PURPOSE: Final[dict[str, str]] = {  # kernel: why the decompositio
     "RaggedTensorToTensor": HOST,
     "Relu": SHORT,
     "Relu6": SHORT,
+    "Rsqrt": SHORT,
     "ScaledDotProductAttention": FUSED,
     "ScaledDotProductAttentionGrad": FUSED,
     "Selu": SHORT,
@@ -47,7 +49,9 @@ DECOMPOSED_ON_PURPOSE: Final[dict[str, str]] = {  # kernel: why the decompositio
     "SparseReshape": HOST,
     "SparseSoftmaxCrossEntropy": SHORT,
     "SparseSoftmaxCrossEntropyGrad": SHORT,
+    "SquaredDifference": SHORT,
     "Step": SHORT,
+    "Tile": SHORT,
 }
 
 

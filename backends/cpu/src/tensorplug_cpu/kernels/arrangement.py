@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.algorithms import match_ranks
 from tensorplug.plugin import TensorType, specs
 from tensorplug_cpu.execution.floating_point import without_warnings
 from tensorplug_cpu.kernel_table import Kernels
@@ -15,32 +14,6 @@ if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call
 
 kernels = Kernels()
-
-
-@kernels.prepare(specs.TILE, because="faster")
-def tile(x: TensorType, *, reps: tuple[int, ...], out: TensorType) -> Call:
-    """Repeat from the last axis to the first, so that the later copies are of longer rows."""
-    sizes, counts = match_ranks(x.shape, reps)
-    shape = out.shape
-    if out.size == 0:
-        return lambda x: np.zeros(shape, x.dtype)
-    steps: list[tuple[tuple[int, ...], int]] = []
-    width = 1  # of a row that is repeated as a whole
-    for size, count in zip(reversed(sizes), reversed(counts), strict=True):
-        width *= size
-        if count != 1:
-            steps.append(((-1, width), count))
-            width *= count
-    if not steps:
-        return without_warnings(lambda x: x.reshape(shape))
-
-    def run(x: Array) -> Array:
-        result = x
-        for rows, count in steps:
-            result = np.repeat(result.reshape(rows), count, axis=0)
-        return result.reshape(shape)
-
-    return without_warnings(run)
 
 
 @kernels.prepare(specs.REPEAT, because="faster")

@@ -8,11 +8,10 @@ import numpy as np
 
 from tensorplug.plugin import DType, KernelSpec, TensorType, specs, warn
 from tensorplug.plugin import dtypes as dt
-from tensorplug_cpu.arrays import UNROUNDED
 from tensorplug_cpu.execution import parallel
 from tensorplug_cpu.execution.channels import per_channel
-from tensorplug_cpu.execution.floating_point import binary, kernel, ufunc, without_warnings
-from tensorplug_cpu.execution.outputs import elementwise_kernel, output_allocator
+from tensorplug_cpu.execution.floating_point import binary, kernel, ufunc
+from tensorplug_cpu.execution.outputs import elementwise_kernel
 from tensorplug_cpu.jit.groups import elementary
 from tensorplug_cpu.kernel_table import Kernels
 from tensorplug_cpu.numerics import casting, special_functions
@@ -147,34 +146,6 @@ def _ldexp(x: Array, exponents: Array) -> Array:
     scaled = np.empty_like(x)
     scaled.real, scaled.imag = np.ldexp(x.real, exponents), np.ldexp(x.imag, exponents)
     return scaled
-
-
-@kernels.prepare(specs.ADD_N, because="faster", dtypes=UNROUNDED)
-def add_n(xs: list[TensorType], *, out: TensorType) -> Call:
-    """Sum halves of the list, so that rounding errors grow with the logarithm of its length."""
-    allocate = output_allocator(out)
-
-    def total(xs: list[Array]) -> Array:
-        half = (len(xs) + 1) // 2
-        first, rest = xs[:half], xs[half:]
-        left = total(first) if len(first) > 1 else None
-        right = total(rest) if len(rest) > 1 else rest[0]
-        if left is None:
-            return np.add(first[0], right, out=allocate())
-        return np.add(left, right, out=left)
-
-    return without_warnings(total) if len(xs) > 1 else lambda xs: xs[0]
-
-
-@kernels.prepare(specs.SQUARED_DIFFERENCE, because="faster")
-def squared_difference(a: TensorType, b: TensorType, *, out: TensorType) -> Call:
-    """Subtract, then square in place."""
-
-    def work(difference: Array, a: Array, b: Array) -> None:
-        np.subtract(a, b, out=difference)
-        np.multiply(difference, difference, out=difference)
-
-    return elementwise_kernel(work, out)
 
 
 @kernels.prepare(specs.FLOOR_DIV)

@@ -66,18 +66,6 @@ def _complex_log1p(x: Array) -> Any:
     return result
 
 
-@kernels.prepare(specs.RSQRT, because="faster")
-def rsqrt(x: TensorType, *, out: TensorType) -> Call:
-    """Square root, then its reciprocal in place."""
-    one = np.ones((), out.dtype.numpy)
-
-    def work(result: Array, x: Array) -> None:
-        np.sqrt(x, out=result)
-        np.divide(one, result, out=result)
-
-    return elementwise_kernel(work, out)
-
-
 @kernels.prepare(specs.RECIPROCAL, because="faster")
 def reciprocal(x: TensorType, *, out: TensorType) -> Call:
     """Divide 1, which NumPy does several at a time, where that is worth another constant."""
