@@ -91,14 +91,6 @@ def is_asked(
     return True
 
 
-def unsupported_dtype(plan: Call, dtypes: frozenset[DType] | None) -> str:
-    """Return the name of the call's dtype if an entry for ``dtypes`` does not serve it."""
-    if dtypes is None:
-        return ""
-    dtype = plan.spec.dtype_of(plan.inputs, [placement.type for placement in plan.outputs])
-    return "" if dtype in dtypes else dtype.name
-
-
 def _widen(plan: Call) -> Callable[..., Any]:
     """Return a function of tensors that runs a call in wider dtypes, and rounds its results."""
     spec, dtypes = plan.spec, [placement.type.dtype for placement in plan.outputs]
