@@ -139,7 +139,7 @@ FORMS: list[Any] = [
         (X, ROW),
         [
             (
-                "Multiply+Mean+SquaredDifference+Mean+Add+Sqrt+Sub+RealDiv+...",
+                "Multiply+Mean+Sub+Multiply+Mean+Add+Sqrt+RealDiv+...",
                 *((6, 5), 2, [(False, True)] * 2, [(True, True)]),
             )
         ],

@@ -170,6 +170,6 @@ def test_the_programs_that_a_backend_compiles(monkeypatch):
     first, second = (tp.explain(tp.nn.softmax, [square], source=True) for _ in range(2))
     assert first.inner[0].sources == second.inner[0].sources
     (source,) = first.inner[0].sources  # one group
-    assert source.startswith("define void @run(")
+    assert source.startswith("; Softmax\ndefine void @run(")
     assert source.rstrip() in str(first)
     assert tp.explain(tp.nn.softmax, [square]).inner[0].sources == ()
