@@ -1,6 +1,9 @@
 """Random numbers from blocks of Philox4x32-10, in one pass: eight blocks side by side.
 
 The variates are those of ``variates``, whose formulas run on ``Lanes``: the same bits.
+
+By hand, for the form, in which each element computes a block of four, took 5.2 to 5.6 times as
+long.
 """
 
 from __future__ import annotations

@@ -4,6 +4,9 @@ In a row, the elements of a vector are combined by shifts; what came before a ve
 with all of it at once, so that the loop waits for one operation per vector. float32 is computed in
 float64, in products with so few lanes that they cannot overflow there. Sums of float64 carry the
 rounding error of what came before (Knuth), so that the error does not grow.
+
+By hand, for the form took 1.1 to 3.3 times as long along rows, 8 times in reverse, and 0.5 to 1.7
+times down columns.
 """
 
 from __future__ import annotations

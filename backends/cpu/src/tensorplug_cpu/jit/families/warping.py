@@ -1,6 +1,9 @@
 """Projected images in one pass: points in float64, then the pixels around them.
 
 All is computed in the order of ``kernels/image/warping.py``, with the same roundings and bits.
+
+By hand, for the form took 1.0 to 1.4 times as long with 1, and with 8 or more channels, and 3 to
+10 times with 3 or 4: its lanes are channels.
 """
 
 from __future__ import annotations
