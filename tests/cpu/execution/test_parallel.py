@@ -11,9 +11,14 @@ import pytest
 
 from tensorplug.plugin import TensorType
 from tensorplug.plugin import dtypes as dt
-from tensorplug_cpu.execution import parallel
+from tensorplug_cpu.execution import parallel, rowwise
 from tensorplug_cpu.kernels import accumulation
-from tensorplug_cpu.kernels.nn import gaussian_error
+from tensorplug_cpu.kernels.nn import (
+    activation,
+    cross_entropy,
+    gaussian_error,
+    layer_normalization,
+)
 from tensorplug_cpu.numerics import special_functions
 
 ROWS = np.random.default_rng(4).standard_normal((1000, 130), dtype=np.float32)
@@ -28,6 +33,23 @@ SHARED = {
     "gelu_grad": (
         gaussian_error,
         lambda: gaussian_error.gelu_grad(OUT, OUT, approximate=True, out=OUT)(ROWS, ROWS),
+    ),
+    "layer_norm": (
+        rowwise,
+        lambda: layer_normalization.layer_norm(
+            OUT, None, NUMBER, axis=(1,), epsilon=1e-5, out=OUT
+        )(ROWS, None, np.float32(2).reshape(())),
+    ),
+    "layer_norm_grad": (
+        rowwise,
+        lambda: layer_normalization.layer_norm_grad(OUT, OUT, axis=(1,), epsilon=1e-5, out=OUT)(
+            ROWS, ROWS[::-1]
+        ),
+    ),
+    "softmax": (rowwise, lambda: activation.softmax(OUT, dim=1, out=OUT)(ROWS)),
+    "softmax_grad": (
+        rowwise,
+        lambda: cross_entropy.softmax_grad(OUT, OUT, dim=1, out=OUT)(ROWS, np.abs(ROWS)),
     ),
     "multiply_add": (
         accumulation,
