@@ -69,7 +69,7 @@ class Accumulator:
         plain: bool = False,
     ) -> None:
         self._w, self._op, self._given, self._lanes = w, op, dtype, lanes
-        self.dtype = accumulated(op, dtype, wide=wide and not plain)
+        self.dtype = accumulated(op, dtype, wide=wide)
         summed = op == "sum" and dtype in dt.FLOATING and not plain
         carries = summed and self.dtype is dtype.compute
         self._exact, self.blocked = carries and exact, carries and not exact
