@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from harness import measure
 from peers import backends
-from targets import PEERS, find_best, targets
+from rows import PEERS
+from targets import find_best, targets
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

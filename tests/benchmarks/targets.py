@@ -13,21 +13,16 @@ from typing import TYPE_CHECKING, Any, Final
 import loops
 import models
 import numpy as np
-from harness import Workload
-from peers import available, backends, compiling, on, torch_tensor
+from rows import PEERS, Row, normal, numbered
 
 import tensorplug as tp
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from harness import Measurement
+    from harness import Measurement, Workload
 
-    Call = Callable[[], object]
     Function = Callable[..., Any]
-
-
-PEERS: Final = ("numpy", "torch", "jax jit")
 
 
 @dataclass(frozen=True)
@@ -43,95 +38,6 @@ class Target:
     make: Callable[[], Workload]
     unit: float = 1000.0
     peers: tuple[str, ...] = PEERS
-
-
-@dataclass(frozen=True)
-class _Row:
-    """One computation in several libraries.
-
-    ``ours`` gets tensors, ``numpy`` arrays, ``torch`` and ``jax`` the module and its arrays.
-    ``wrt``: the number of arguments to differentiate the sum of the result by; 0 for none.
-    ``for_torch``: turns an array to PyTorch's layout, channels first.
-    """
-
-    name: str
-    arrays: Callable[[], Sequence[Any]]
-    ours: Function
-    numpy: Function | None = None
-    torch: Function | None = None
-    jax: Function | None = None
-    wrt: int = 0
-    for_torch: Function | None = None
-
-    def workload(self) -> Workload:
-        arrays = self.arrays()
-        contenders: dict[str, Call] = {}
-        for backend in backends():
-            contenders[f"tensorplug {backend}"] = on(backend, lambda: self._ours(arrays))
-        for backend in compiling():
-            contenders[f"tensorplug {backend} compiled"] = on(
-                backend, lambda: self._ours(arrays, compiled=True)
-            )
-        if self.numpy is not None:
-            contenders["numpy"] = lambda f=self.numpy: f(*arrays)
-        if self.torch is not None and available("torch"):
-            contenders["torch"] = self._torch(self.torch, arrays)
-        if self.jax is not None and available("jax"):
-            contenders["jax jit"] = self._jax(self.jax, arrays)
-        baseline = next((name for name in PEERS if name in contenders), next(iter(contenders)))
-        return Workload(self.name, baseline, contenders)
-
-    def _ours(self, arrays: Sequence[Any], *, compiled: bool = False) -> Call:
-        function = self.ours
-        if self.wrt:
-            function = tp.grad(lambda *given: tp.sum(self.ours(*given)), tuple(range(self.wrt)))
-        if compiled:
-            function = tp.compile(function)
-        tensors = [tp.asarray(array) for array in arrays]
-        return lambda: function(*tensors)
-
-    def _torch(self, function: Function, arrays: Sequence[Any]) -> Call:
-        import torch
-
-        turn = self.for_torch or (lambda array: array)
-        tensors = [torch_tensor(turn(array)) for array in arrays]
-        if not self.wrt:
-            return lambda: function(torch, *tensors)
-        leaves = tensors[: self.wrt]
-        for leaf in leaves:
-            leaf.requires_grad_()
-        return lambda: torch.autograd.grad(function(torch, *tensors).sum(), leaves)
-
-    def _jax(self, function: Function, arrays: Sequence[Any]) -> Call:
-        import jax
-
-        def call(*given: Any) -> Any:
-            return function(jax, *given)
-
-        if self.wrt:
-            call = jax.grad(lambda *given: function(jax, *given).sum(), tuple(range(self.wrt)))
-        fast = jax.jit(call)
-        passed = [jax.numpy.asarray(array) for array in arrays]
-        return lambda: jax.block_until_ready(fast(*passed))
-
-
-def _normal(*shapes: tuple[int, ...]) -> Callable[[], list[Any]]:
-    def make() -> list[Any]:
-        rng = np.random.default_rng(0)
-        return [rng.standard_normal(shape, dtype=np.float32) for shape in shapes]
-
-    return make
-
-
-def _numbered(table: tuple[int, int], count: int) -> Callable[[], list[Any]]:
-    """Return the maker of a table of rows and of the numbers of some of them."""
-
-    def make() -> list[Any]:
-        rng = np.random.default_rng(0)
-        rows = rng.integers(0, table[0], count, dtype=np.int32)
-        return [rng.standard_normal(table, dtype=np.float32), rows]
-
-    return make
 
 
 _LARGE = (1 << 24,)
@@ -190,9 +96,9 @@ def _pooled(x: Any) -> Any:
 
 _ELEMENTWISE: Final = (
     (
-        _Row(
+        Row(
             "gelu (tanh), 2^24",
-            _normal(_LARGE),
+            normal(_LARGE),
             lambda x: tp.nn.gelu(x, approximate=True),
             _gelu_of(np.tanh),
             lambda torch, x: torch.nn.functional.gelu(x, approximate="tanh"),
@@ -201,9 +107,9 @@ _ELEMENTWISE: Final = (
         0.35,
     ),
     (
-        _Row(
+        Row(
             "tanh(ab + c)d - e, 2^24",
-            _normal(*[_LARGE] * 5),
+            normal(*[_LARGE] * 5),
             lambda a, b, c, d, e: tp.tanh(a * b + c) * d - e,
             lambda a, b, c, d, e: np.tanh(a * b + c) * d - e,
             lambda torch, a, b, c, d, e: torch.tanh(a * b + c) * d - e,
@@ -214,49 +120,49 @@ _ELEMENTWISE: Final = (
 )
 
 _REDUCED: Final = (
-    _Row(
+    Row(
         "softmax, 2048 x 4096",
-        _normal(_ROWS),
+        normal(_ROWS),
         tp.nn.softmax,
         _softmax,
         lambda torch, x: torch.softmax(x, -1),
         lambda jax, x: jax.nn.softmax(x),
     ),
-    _Row(
+    Row(
         "layer norm, 2048 x 4096",
-        _normal(_ROWS),
+        normal(_ROWS),
         lambda x: tp.nn.layer_norm(x, epsilon=1e-5),
         _layer_norm,
         lambda torch, x: torch.nn.functional.layer_norm(x, x.shape[-1:]),
         _jax_layer_norm,
     ),
-    _Row(
+    Row(
         "sum of rows, 4096^2",
-        _normal(_SQUARE),
+        normal(_SQUARE),
         lambda x: tp.sum(x, axis=1),
         lambda x: x.sum(axis=1),
         lambda _, x: x.sum(1),
         lambda _, x: x.sum(axis=1),
     ),
-    _Row(
+    Row(
         "sum of columns, 4096^2",
-        _normal(_SQUARE),
+        normal(_SQUARE),
         lambda x: tp.sum(x, axis=0),
         lambda x: x.sum(axis=0),
         lambda _, x: x.sum(0),
         lambda _, x: x.sum(axis=0),
     ),
-    _Row(
+    Row(
         "mean of all, 4096^2",
-        _normal(_SQUARE),
+        normal(_SQUARE),
         tp.mean,
         np.mean,
         lambda _, x: x.mean(),
         lambda _, x: x.mean(),
     ),
-    _Row(
+    Row(
         "cumulative sum, 2048 x 4096",
-        _normal(_ROWS),
+        normal(_ROWS),
         lambda x: tp.cumulative_sum(x, axis=1),
         lambda x: np.cumsum(x, axis=1),
         lambda torch, x: torch.cumsum(x, 1),
@@ -266,9 +172,9 @@ _REDUCED: Final = (
 
 _PRODUCTS: Final = (
     *(
-        _Row(
+        Row(
             name,
-            _normal(*shapes),
+            normal(*shapes),
             lambda a, b: a @ b,
             lambda a, b: a @ b,
             lambda _, a, b: a @ b,
@@ -279,27 +185,27 @@ _PRODUCTS: Final = (
             ("64 products of 128^2", (64, 128, 128), (64, 128, 128)),
         )
     ),
-    _Row(
+    Row(
         "convolution 3x3, 8 x 28 x 28",
-        _normal(_SMALL_IMAGES, (3, 3, 16, 32)),
+        normal(_SMALL_IMAGES, (3, 3, 16, 32)),
         lambda x, f: tp.nn.conv2d(x, f, 1, "same"),
         None,
         lambda torch, x, f: torch.nn.functional.conv2d(x, f, padding=1),
         lambda jax, x, f: _convolution(jax, x, f, 1),
         for_torch=_channels_first,
     ),
-    _Row(
+    Row(
         "embedding and back, 4096 of 10,000 x 128",
-        _numbered((10000, 128), 4096),
+        numbered((10000, 128), 4096),
         lambda table, rows: tp.take(table, rows, axis=0),
         None,
         lambda torch, table, rows: torch.nn.functional.embedding(rows, table),
         lambda jax, table, rows: jax.numpy.take(table, rows, axis=0),
         wrt=1,
     ),
-    _Row(
+    Row(
         "largest of rows, 4096^2",
-        _normal(_SQUARE),
+        normal(_SQUARE),
         lambda x: tp.max(x, axis=1),
         lambda x: x.max(axis=1),
         lambda _, x: x.amax(1),
@@ -308,25 +214,25 @@ _PRODUCTS: Final = (
 )
 
 _ORDERED: Final = (
-    _Row(
+    Row(
         "top 10 of 1024 rows of 4096",
-        _normal((1024, 4096)),
+        normal((1024, 4096)),
         lambda x: tp.topk(x, 10),
         None,
         lambda torch, x: torch.topk(x, 10),
         lambda jax, x: jax.lax.top_k(x, 10),
     ),
-    _Row(
+    Row(
         "sort, 1024 rows of 4096",
-        _normal((1024, 4096)),
+        normal((1024, 4096)),
         lambda x: tp.sort(x, axis=1),
         lambda x: np.sort(x, axis=1),
         lambda torch, x: torch.sort(x, 1)[0],
         lambda jax, x: jax.numpy.sort(x, axis=1),
     ),
-    _Row(
+    Row(
         "embedding, 65,536 of 32,000 x 256",
-        _numbered((32000, 256), 1 << 16),
+        numbered((32000, 256), 1 << 16),
         lambda table, rows: tp.take(table, rows, axis=0),
         lambda table, rows: np.take(table, rows, axis=0),
         lambda torch, table, rows: torch.nn.functional.embedding(rows, table),
@@ -335,12 +241,12 @@ _ORDERED: Final = (
 )
 
 
-def _windows() -> Iterator[tuple[_Row, float]]:
+def _windows() -> Iterator[tuple[Row, float]]:
     for wrt, what in ((0, ""), (2, " and back")):
         yield (
-            _Row(
+            Row(
                 f"depthwise 3x3{what}",
-                _normal(_IMAGES, (3, 3, 64, 1)),
+                normal(_IMAGES, (3, 3, 64, 1)),
                 lambda x, f: tp.nn.depthwise_conv2d(x, f, 1, "same"),
                 None,
                 lambda torch, x, f: torch.nn.functional.conv2d(x, f, padding=1, groups=64),
@@ -351,9 +257,9 @@ def _windows() -> Iterator[tuple[_Row, float]]:
             0.9,
         )
         yield (
-            _Row(
+            Row(
                 f"convolution 3x3, 64 to 64{what}",
-                _normal(_IMAGES, (3, 3, 64, 64)),
+                normal(_IMAGES, (3, 3, 64, 64)),
                 lambda x, f: tp.nn.conv2d(x, f, 1, "same"),
                 None,
                 lambda torch, x, f: torch.nn.functional.conv2d(x, f, padding=1),
@@ -364,9 +270,9 @@ def _windows() -> Iterator[tuple[_Row, float]]:
             1.0,
         )
     yield (
-        _Row(
+        Row(
             "max pool 2x2 and back",
-            _normal(_IMAGES),
+            normal(_IMAGES),
             _pooled,
             None,
             lambda torch, x: torch.nn.functional.max_pool2d(x, 2),
@@ -416,9 +322,9 @@ def _ten_ops(mode: str) -> Workload:
             y = y * y
         return y
 
-    row = _Row(
+    row = Row(
         f"{_TEN}{mode or ' eager'}",
-        _normal((16,), (16,)),
+        normal((16,), (16,)),
         lambda a, b: chain(a, b, tp.tanh),
         None,
         lambda torch, a, b: chain(a, b, torch.tanh),
