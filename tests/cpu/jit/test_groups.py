@@ -51,18 +51,13 @@ def widen(array, shape, spans):
 
 def make(shape, inputs, reductions, outputs):
     """Return a group of (dtype, spans), (op, expression, axes) and (expression, spans)."""
-    return Group(
-        "test",
-        shape,
-        tuple(
-            GroupInput(TensorType(dtype, shrink(shape, spans)), spans) for dtype, spans in inputs
-        ),
-        tuple(Reduction(*reduction) for reduction in reductions),
-        tuple(
-            GroupOutput(root, TensorType(root.dtype, shrink(shape, spans)), spans)
-            for root, spans in outputs
-        ),
-    )
+
+    def of(dtype, spans):
+        return TensorType(dtype, shrink(shape, spans)), spans
+
+    read = tuple(GroupInput(*of(*each)) for each in inputs)
+    written = tuple(GroupOutput(root, *of(root.dtype, spans)) for root, spans in outputs)
+    return Group("test", shape, read, tuple(Reduction(*each) for each in reductions), written)
 
 
 def run(group, arrays):
