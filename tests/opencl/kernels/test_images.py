@@ -7,7 +7,7 @@ import pytest
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import TensorType
-from tensorplug_opencl.kernels import images
+from tensorplug_opencl.catalogue import collect_tables
 from tensorplug_opencl.kernels import resizing as resizing_kernels
 
 
@@ -15,11 +15,13 @@ def numbers(*shape, seed=1):
     return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
 
 
-def run(backend, prepare, shape, *arrays, **attributes):
-    """Prepare a kernel and run it on arrays."""
+def run(backend, name, shape, *arrays, **attributes):
+    """Prepare the kernel of that name and run it on arrays."""
+    tables = collect_tables(backend.compile_group)
+    (entry,) = [entry for table in tables for entry in table if entry.spec.name == name]
     types = [TensorType(dt.of(array.dtype), array.shape) for array in arrays]
-    out = TensorType(types[0].dtype, shape)
-    call = prepare(*types, backend=backend, out=out, **attributes)
+    asked = {**attributes, "backend": backend, "out": TensorType(types[0].dtype, shape)}
+    call = entry.function(*types, **{key: asked[key] for key in entry.asks})
     return backend.to_host(call(*map(backend.from_host, arrays)))
 
 
@@ -39,7 +41,7 @@ def test_crops_in_either_precision(any_backend):
     which = np.array([0, 1, 1], np.int32)
     actual = run(
         any_backend,
-        images.crop_and_resize,
+        "CropAndResize",
         (3, 9, 7, 3),
         image,
         boxes,
@@ -59,7 +61,7 @@ def test_projections_in_either_precision(any_backend, mode):
     shift = np.array([[1, 0, 2, 0, 1, 0, 0, 0]], np.float32)
     actual = run(
         any_backend,
-        images.transform,
+        "Transform",
         image.shape,
         image,
         shift,

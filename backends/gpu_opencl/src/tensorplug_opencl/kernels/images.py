@@ -1,4 +1,4 @@
-"""Crops, rotations and projections of images.
+"""Rotations and projections of images.
 
 Coordinates are computed in double precision if the device has it, otherwise in single precision.
 """
@@ -74,74 +74,6 @@ def rotate_with_offset(
     return lambda image, result: launch(image, numbers, fills, result)
 
 
-# Crops -------------------------------------------------------------------------------------
-
-_CROP: Final = """P coordinate(P low, P high, index_t at, index_t length, index_t count) {
-  const P last = (P)length - 1;
-  return count > 1 ? low * last + (high - low) * (P)at * last / (P)(count - 1)
-    : (P)0.5f * (low + high) * last;
-}
-#define PIXEL(row, column) (A)x[((index_t)(row) * x_width + (index_t)(column)) * channels]
-"""
-_ROUNDED: Final = (
-    "P rounded(P at) { const P low = floor(at); return low + (at - low >= (P)0.5f); }"
-)
-
-
-@kernels.write(specs.CROP_AND_RESIZE)
-def crop_and_resize(
-    image: TensorType,
-    boxes: TensorType,
-    box_ind: TensorType,
-    *,
-    method: str,
-    extrapolation_value: float,
-    backend: OpenedDevice,
-    out: TensorType,
-) -> Launch:
-    """Find the point in the box's image, and read the pixel there or blend those around it."""
-    stored, computed = ctypes.stored(out.dtype), ctypes.computed(out.dtype)
-    precision = _choose_precision(backend)
-    if method == "nearest":
-        read = "  y[i] = x[((index_t)rounded(v) * x_width + (index_t)rounded(u)) * channels];"
-    else:
-        read = f"""  const P top = floor(v), left = floor(u), bottom = ceil(v), right = ceil(u);
-  const A down = (A)(v - top), across = (A)(u - left);
-  const A start = PIXEL(top, left), under = PIXEL(bottom, left);
-  const A upper = start + (PIXEL(top, right) - start) * across;
-  const A lower = under + (PIXEL(bottom, right) - under) * across;
-  y[i] = ({stored})(upper + (lower - upper) * down);"""
-    which = ctypes.stored(box_ind.dtype)
-    return calls.launch_sized(
-        backend.runtime,
-        f"CropAndResize {method} {out.dtype} by {boxes.dtype} of {box_ind.dtype}",
-        [
-            Array("x", stored),
-            Array("boxes", ctypes.stored(boxes.dtype)),
-            Array("numbers", which),
-            Array("y", stored, written=True),
-        ],
-        {**list_sizes(image, out), "batch": image.shape[0]},
-        f"""{_AXES}
-  const {which} number = numbers[image];
-  if (number < 0 || (ulong)number >= batch) {{ y[i] = 0; return; }}
-  boxes += image * 4;
-  const P v = coordinate((P)boxes[0], (P)boxes[2], row, x_height, height);
-  const P u = coordinate((P)boxes[1], (P)boxes[3], column, x_width, width);
-  if (!(v >= 0 && v <= (P)(x_height - 1) && u >= 0 && u <= (P)(x_width - 1))) {{
-    y[i] = ({stored})beyond;
-    return;
-  }}
-  x += (index_t)number * x_height * x_width * channels + c;
-{read}""",
-        index=layouts.index_dtype(out.size, image.size, boxes.size),
-        declarations=f"typedef {precision} P;\ntypedef {computed} A;\n{_CROP}{_ROUNDED}",
-        constants=[
-            (computed, "beyond", calls.make_element(extrapolation_value, out.dtype.compute))
-        ],
-    )
-
-
 # Projection --------------------------------------------------------------------------------
 
 # What lies beyond the edges: see ``fill_modes`` in ``tensorplug.plugin``.
@@ -163,6 +95,9 @@ _REPEATED: Final = {
   else if (at > length - 1) at -= length * floor(at / (length - 1));
 """,
 }
+_ROUNDED: Final = (
+    "P rounded(P at) { const P low = floor(at); return low + (at - low >= (P)0.5f); }"
+)
 _READ: Final = {
     "nearest": "  y[i] = taken(x, rounded(v), rounded(u), x_height, x_width, channels, fill);",
     "bilinear": """  const P top = floor(v), left = floor(u);
