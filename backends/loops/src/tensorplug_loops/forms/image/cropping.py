@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tensorplug.plugin import Backend, Expression, TensorType, expressions, specs
-from tensorplug_loops.forms.image.sampling import interpolate, linear, nearest, working
+from tensorplug_loops.forms.image.sampling import interpolate, linear, nearest, precise, working
 from tensorplug_loops.forms.loops import Loops, both, whole
 from tensorplug_loops.forms.table import Form, FormTable, Operand
 
@@ -35,7 +35,8 @@ def crop_and_resize(
     """Read at places between the edges of a box; boxes of images that do not exist give 0."""
     loops = Loops(out.shape)
     box, *steps, channel = loops.axes
-    edges = [expressions.cast(loops.read(boxes, box, at), boxes.dtype.compute) for at in range(4)]
+    work = precise(boxes.dtype, backend)
+    edges = [expressions.cast(loops.read(boxes, box, at), work) for at in range(4)]
     which = whole(loops.read(box_ind, box))
     exists = both(which >= 0, which < image.shape[0])
     places, conditions = [], []

@@ -41,6 +41,11 @@ def linear(at: Expression, *, closed: bool) -> list[Tap]:
     return [Tap(lower, 1 - part), Tap(upper, part)]
 
 
+def precise(dtype: DType, backend: Backend) -> DType:
+    """Return the dtype for places in images, told in ``dtype``: float64 where there is one."""
+    return dt.float64 if dt.float64 in backend.dtypes else dtype.compute
+
+
 def working(dtype: DType, backend: Backend) -> DType:
     """Return the dtype for weighted sums of values of ``dtype``."""
     if dtype in dt.FLOATING:

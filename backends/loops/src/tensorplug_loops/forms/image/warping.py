@@ -15,7 +15,14 @@ from tensorplug.plugin import (
     specs,
 )
 from tensorplug.plugin import dtypes as dt
-from tensorplug_loops.forms.image.sampling import floor, interpolate, linear, nearest, working
+from tensorplug_loops.forms.image.sampling import (
+    floor,
+    interpolate,
+    linear,
+    nearest,
+    precise,
+    working,
+)
 from tensorplug_loops.forms.loops import Loops, both
 from tensorplug_loops.forms.table import Form, FormTable, Operand
 
@@ -73,7 +80,7 @@ def transform(
     loops = Loops(out.shape)
     batch, row, column, _ = loops.axes
     which = batch if transforms.shape[0] > 1 else 0
-    work = transforms.dtype.compute
+    work = precise(transforms.dtype, backend)
     a0, a1, a2, b0, b1, b2, c0, c1 = (
         expressions.cast(loops.read(transforms, which, at), work) for at in range(8)
     )
