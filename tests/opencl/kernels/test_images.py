@@ -17,7 +17,7 @@ def numbers(*shape, seed=1):
 
 def run(backend, name, shape, *arrays, **attributes):
     """Prepare the kernel of that name and run it on arrays."""
-    tables = collect_tables(backend.compile_group)
+    tables = collect_tables(backend.compile_form)
     (entry,) = [entry for table in tables for entry in table if entry.spec.name == name]
     types = [TensorType(dt.of(array.dtype), array.shape) for array in arrays]
     asked = {**attributes, "backend": backend, "out": TensorType(types[0].dtype, shape)}
@@ -74,6 +74,34 @@ def test_projections_in_either_precision(any_backend, mode):
     if mode == "wrap":
         expected[:, :, 3:] = image[:, :, :2]
     np.testing.assert_array_equal(actual, expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "numbers", "attributes", "expected"),
+    [
+        (
+            "Transform",
+            (1, 1, 6, 1),
+            [np.array([[0.7, 0, 0, 0, 1, 0, 0, 0]], np.float32)],
+            {"interpolation": "nearest", "fill_mode": "constant", "fill_value": -1},
+            [0, 1, 1, 2, 3, 3],
+        ),
+        (
+            "CropAndResize",
+            (1, 1, 2, 1),
+            [np.array([[0, 0, 0, 0.7]], np.float32), np.array([0], np.int32)],
+            {"method": "nearest", "extrapolation_value": -1.0},
+            [0, 3],
+        ),
+    ],
+)
+def test_places_between_pixels_are_double(backend, name, shape, numbers, attributes, expected):
+    # The float32 next to 0.7 is less: five times it is below 3.5, which it is in float32.
+    if dt.float64 not in backend.dtypes:
+        pytest.skip("the device has no double precision")
+    image = np.arange(6, dtype=np.float32).reshape(1, 1, 6, 1)
+    actual = run(backend, name, shape, image, *numbers, **attributes)
+    np.testing.assert_array_equal(actual.ravel(), expected)
 
 
 def test_tables_of_plans_are_no_tensors(backend):

@@ -37,7 +37,7 @@ FORMS: Final = frozenset(
         *("Range", "LinSpace", "Eye", "Triangle", "MatrixBandPart"),
         *("GatherV2", "GatherNd", "OneHot"),
         *("MaxPool", "MaxPool3D", "AvgPool", "AvgPool3D", "Pool"),
-        *("Dilation2D", "CropAndResize"),
+        *("Dilation2D", "CropAndResize", "Transform"),
     }
 )
 

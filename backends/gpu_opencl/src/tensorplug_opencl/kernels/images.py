@@ -1,31 +1,21 @@
-"""Rotations and projections of images.
-
-Coordinates are computed in double precision if the device has it, otherwise in single precision.
-"""
+"""Rotations of images: as a form, on 2^20 elements, they took 3.4 times as long."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tensorplug.algorithms import rotation_sources
-from tensorplug.plugin import Scalar, TensorType, specs
-from tensorplug.plugin import dtypes as dt
+from tensorplug.plugin import TensorType, specs
 from tensorplug_opencl.codegen import calls, ctypes, layouts
 from tensorplug_opencl.codegen.templates import Array
 
 if TYPE_CHECKING:
     from tensorplug_opencl.codegen.calls import Write
     from tensorplug_opencl.opened import OpenedDevice
-    from tensorplug_opencl.runtime import Launch
 
 kernels = calls.Kernels()
-
-# An element's channel, column, row and image.
-_AXES: Final = """  const index_t c = i % channels, column = i / channels % width;
-  const index_t row = i / channels / width % height, image = i / channels / width / height;
-"""
 
 
 def list_sizes(x: TensorType, out: TensorType) -> dict[str, int]:
@@ -33,11 +23,6 @@ def list_sizes(x: TensorType, out: TensorType) -> dict[str, int]:
     _, height, width, channels = out.shape
     own = {"items": out.size, "channels": channels, "width": width, "height": height}
     return {**own, "x_width": x.shape[2], "x_height": x.shape[1]}
-
-
-def _choose_precision(backend: OpenedDevice) -> str:
-    """Return the C type in which coordinates are computed."""
-    return ctypes.stored(dt.float64 if dt.float64 in backend.dtypes else dt.float32)
 
 
 @kernels.write(specs.ROTATE_WITH_OFFSET)
@@ -72,99 +57,3 @@ def rotate_with_offset(
         index=layouts.index_dtype(out.size),
     )
     return lambda image, result: launch(image, numbers, fills, result)
-
-
-# Projection --------------------------------------------------------------------------------
-
-# What lies beyond the edges: see ``fill_modes`` in ``tensorplug.plugin``.
-_REPEATED: Final = {
-    "constant": "",
-    "nearest": "",
-    "reflect": """  const P period = 2 * length;
-  if (length == 1) at = 0;
-  else if (at < 0) {
-    at += period * floor(-at / period);
-    at = at < -length ? at + period : -at - 1;
-  } else if (at > length - 1) {
-    at -= period * floor(at / period);
-    if (at >= length) at = period - at - 1;
-  }
-""",
-    "wrap": """  if (length == 1) at = 0;
-  else if (at < 0) at += length * (floor(-at / (length - 1)) + 1);
-  else if (at > length - 1) at -= length * floor(at / (length - 1));
-""",
-}
-_ROUNDED: Final = (
-    "P rounded(P at) { const P low = floor(at); return low + (at - low >= (P)0.5f); }"
-)
-_READ: Final = {
-    "nearest": "  y[i] = taken(x, rounded(v), rounded(u), x_height, x_width, channels, fill);",
-    "bilinear": """  const P top = floor(v), left = floor(u);
-  const A down = (A)(v - top), across = (A)(u - left);
-  const A upper = TAKEN(top, left) * (1 - across) + TAKEN(top, left + 1) * across;
-  const A lower = TAKEN(top + 1, left) * (1 - across) + TAKEN(top + 1, left + 1) * across;
-  y[i] = (T)(upper * (1 - down) + lower * down);""",
-}
-_TAKEN: Final = """T taken(global const T *x, P row, P column, index_t height, index_t width,
-  index_t channels, T fill) {
-  if (!(row >= 0 && row < height && column >= 0 && column < width)) return fill;
-  return x[((index_t)row * width + (index_t)column) * channels];
-}
-#define TAKEN(row, column) (A)taken(x, row, column, x_height, x_width, channels, fill)
-"""
-
-
-@kernels.write(specs.TRANSFORM)
-def transform(
-    image: TensorType,
-    transforms: TensorType,
-    *,
-    interpolation: str,
-    fill_mode: str,
-    fill_value: Scalar,
-    backend: OpenedDevice,
-    out: TensorType,
-) -> Launch:
-    """Find the point in the image, and read the pixel there or blend those around it."""
-    stored, precision = ctypes.stored(out.dtype), _choose_precision(backend)
-    floating = image.dtype.kind == "float"
-    computed = ctypes.computed(image.dtype) if floating else precision
-    low, high = ("-2", "length + 1") if fill_mode == "constant" else ("0", "length - 1")
-    declarations = f"""typedef {precision} P;
-typedef {computed} A;
-typedef {stored} T;
-P mapped(P at, P length) {{
-{_REPEATED[fill_mode]}  return at < ({low}) ? ({low}) : at > {high} ? {high} : at;
-}}
-{_ROUNDED}
-{_TAKEN}"""
-    own = 8 if transforms.shape[0] > 1 else 0  # from one image's transform to the next
-    return calls.launch_sized(
-        backend.runtime,
-        f"Transform {interpolation} {fill_mode} {out.dtype} by {transforms.dtype}",
-        [
-            Array("x", stored),
-            Array("a", ctypes.stored(transforms.dtype)),
-            Array("y", stored, written=True),
-        ],
-        {**list_sizes(image, out), "own": own},
-        f"""{_AXES}
-  x += image * x_height * x_width * channels + c;
-  a += image * own;
-  const P across_at = column, down_at = row;
-  P u = (P)a[0] * across_at + (P)a[1] * down_at + (P)a[2];
-  P v = (P)a[3] * across_at + (P)a[4] * down_at + (P)a[5];
-  if (a[6] != 0 || a[7] != 0) {{
-    const P scale = (P)a[6] * across_at + (P)a[7] * down_at + 1;
-    u /= scale;
-    v /= scale;
-  }}
-  if (!isfinite(u) || !isfinite(v)) {{ y[i] = fill; return; }}
-  u = mapped(u, x_width);
-  v = mapped(v, x_height);
-{_READ[interpolation]}""",
-        index=layouts.index_dtype(out.size, image.size),
-        declarations=declarations,
-        constants=[(stored, "fill", calls.make_element(fill_value, out.dtype))],
-    )
