@@ -1,4 +1,7 @@
-"""The same memory as another dtype; elements of less than a byte are packed and unpacked."""
+"""The same memory as another dtype; elements of less than a byte are packed and unpacked.
+
+There is no form: it would copy what is shared here.
+"""
 
 from __future__ import annotations
 

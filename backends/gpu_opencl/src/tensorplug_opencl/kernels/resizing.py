@@ -1,4 +1,7 @@
-"""Images of another size: tables made on the host hold the pixels and weights to use."""
+"""Images of another size: tables made on the host hold the pixels and weights to use.
+
+As forms, on 2^20 elements, bilinear images took 1.5 times as long, and gradients 50 to 200 times.
+"""
 
 from __future__ import annotations
 
