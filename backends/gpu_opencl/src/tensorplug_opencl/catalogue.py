@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 FORMS: Final = frozenset(
     {
-        *("Range", "LinSpace", "Eye", "Triangle", "MatrixBandPart"),
+        *("Range", "LinSpace", "Eye", "Diag", "Triangle", "MatrixBandPart"),
         *("GatherV2", "GatherNd", "OneHot"),
         *("MaxPool", "MaxPool3D", "AvgPool", "AvgPool3D", "Pool"),
         *("Dilation2D", "CropAndResize", "Transform"),
