@@ -284,7 +284,7 @@ REFUSED: list[tuple[Any, str]] = [
     (lambda x: x[-3:] + 1, "an attribute depends on the size"),
     (lambda x: tp.flip(x, axis=0), "Reverse"),
     (lambda x: tp.reshape(x.T, (-1,)), "not the outermost"),
-    (lambda x: tp.tile(x, (2, 1)), "Tile"),
+    (lambda x: tp.tile(x, (2, 1)), "Reshape"),
     (lambda x: tp.take(x, tp.argmax(x, axis=0), axis=0), "reach the padding"),
     (
         lambda x: x + tp.asarray(np.ones((17, 1), np.float32)),

@@ -298,5 +298,5 @@ def test_missing_pyopencl_is_a_reason(monkeypatch):
 
 def test_kernels_are_for_this_backend_only():
     assert list(plugin.tensorplug_kernels(SimpleNamespace(name="cpu"))) == []
-    tables = plugin.tensorplug_kernels(SimpleNamespace(name="opencl"))
+    tables = plugin.tensorplug_kernels(SimpleNamespace(name="opencl", compile_form=None))
     assert sum(len(table) for table in tables) >= 64

@@ -114,11 +114,11 @@ def explain(
         ArgumentError: there is no such kernel or function, or the arguments are not its own.
 
     Examples:
-        >>> explanation = tp.explain("SquaredDifference", backend="cpu")
+        >>> explanation = tp.explain("Multiply", backend="cpu")
         >>> explanation.how
         'native'
         >>> print(explanation)
-        SquaredDifference(a, b) on backend 'cpu': native
+        Multiply(a, b) on backend 'cpu': native
           native: kernel of tensorplug-cpu ...
         >>> row = tp.TensorType(tp.float32, (2,))
         >>> print(tp.explain(tp.nn.softmax, [row], backend="cpu"))
