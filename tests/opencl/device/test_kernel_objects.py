@@ -53,7 +53,7 @@ def test_many_launches_share_few_objects(backend, monkeypatch, made):
 
 def test_threads_that_share_few_objects(backend, monkeypatch, made):
     monkeypatch.setattr(kernel_objects, "MOST", 2)
-    all_ = launches(backend.runtime, 8)
+    all_ = launches(backend.runtime, 24)
     wrong = []
 
     def work(first):
@@ -69,7 +69,8 @@ def test_threads_that_share_few_objects(backend, monkeypatch, made):
     for thread in threads:
         thread.join()
     assert not wrong
-    assert len(made) <= 2 + len(threads)  # one more for each call that found all of them in use
+    # One more for each call that found all of them in use, or being looked at by another call.
+    assert len(made) <= 2 + 2 * len(threads)
 
 
 def test_launches_that_died_leave_room(backend, monkeypatch, made):
