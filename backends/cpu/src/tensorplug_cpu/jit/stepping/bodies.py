@@ -80,6 +80,7 @@ class _Compiler:
         self._tables = Tables()
         self._values: dict[int, Value] = {}
         self._dense: dict[int, Value] = {}  # copies of views, by slot
+        self._arrangements: list[Value] = []  # operands that are copied before the first step
         self._room = 0
         self._work = 0
         self._carries: list[int | None] = []  # where each begins; None if it stays as it is
@@ -103,7 +104,7 @@ class _Compiler:
         self._finish(targets)
         outputs = [
             TensorType(body.types[slot].dtype, (body.length or 0, *body.types[slot].shape))
-            for slot in body.results[count:]
+            for slot in self._stacked()
         ]
         return Loop(
             self._tables.finished(),
@@ -112,9 +113,19 @@ class _Compiler:
             [body.types[slot] for slot in range(count)],
             self._carries,
             outputs,
+            self._arrangements,
             self._room,
             self._work,
         )
+
+    def _stacked(self) -> tuple[int, ...]:
+        """Return the slots of the results that are stacked."""
+        return self._body.results[self._body.carries :]
+
+    def _stacks(self) -> int:
+        """Return the region of the first stacked result."""
+        body = self._body
+        return OPERANDS + body.carries + body.sequences + body.fixed + len(body.constants)
 
     # Where values lie
 
@@ -149,8 +160,7 @@ class _Compiler:
     def _targets(self) -> list[tuple[int, Place]]:
         """Return the slots of the results, each with the place where it belongs."""
         body = self._body
-        stacks = OPERANDS + body.carries + body.sequences + body.fixed + len(body.constants)
-        targets = []
+        stacks, targets = self._stacks(), []
         for number, slot in enumerate(body.results):
             if number >= body.carries:
                 place = self._stepping(stacks + number - body.carries, body.types[slot].nbytes)
@@ -291,9 +301,7 @@ class _Compiler:
         if call.attributes["transpose_b"]:
             b = b.turned()
         if b.strides[-1] != b.dtype.itemsize and b.shape[-1] > 1:
-            copy = self._memory(TensorType(dt.of(b.dtype), b.shape))
-            self._copy(b, copy)
-            b = copy
+            b = self._arranged(b)
         result = self._new(call.outputs[0], targets)
         *before, rows, columns = result.shape
         terms, matrices = a.shape[-1], prod(before)
@@ -310,6 +318,18 @@ class _Compiler:
         places = {0: a.place, 1: b.place, 2: result.place}
         work = matrices * rows * columns * terms // _PER_INSTRUCTION
         self._run(product_function(a.dtype.name, tile), block, places, work)
+
+    def _arranged(self, value: Value) -> Value:
+        """Return a dense copy of a value, made once if it is the same in each step."""
+        type_ = TensorType(dt.of(value.dtype), value.shape)
+        if value.place.moves or value.place.region < OPERANDS:
+            copy = self._memory(type_)
+            self._copy(value, copy)
+            return copy
+        if value not in self._arrangements:
+            self._arrangements.append(value)
+        number = self._arrangements.index(value)
+        return dense(type_, Place(self._stacks() + len(self._stacked()) + number))
 
     def _group(self, group: Group, inputs: Sequence[Value], outputs: Sequence[Value]) -> None:
         made = kernels_of(group)

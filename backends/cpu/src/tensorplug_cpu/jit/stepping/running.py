@@ -16,13 +16,15 @@ if TYPE_CHECKING:
     from tensorplug.plugin import TensorType
     from tensorplug_cpu.arrays import Array
     from tensorplug_cpu.jit.stepping.driver import Program
+    from tensorplug_cpu.jit.stepping.values import Value
 
 
 ROOM: Final = 1
 """The region of the carries, and of what lasts for a step."""
 
 OPERANDS: Final = 2
-"""The region of the first operand; those of the others follow, then those of stacked results."""
+"""The region of the first operand; those of the others follow, then those of stacked results, and
+of copies of operands in another arrangement."""
 
 _ALIGNED: Final = 64  # bytes
 _MOST_WORK: Final = 1 << 26  # instructions between two moments at which signals are seen
@@ -39,7 +41,8 @@ class Loop:
 
     ``length``: None if a condition ends it. ``carries``: their types; ``begins``: the offsets in
     the room of the two places of each, None for one that stays as it is. ``stacks``: the types of
-    stacked results. ``room``: in bytes. ``work``: about how many instructions a step takes.
+    stacked results. ``arrangements``: views of operands that are copied first. ``room``: in bytes.
+    ``work``: about how many instructions a step takes.
     """
 
     program: Program
@@ -48,6 +51,7 @@ class Loop:
     carries: Sequence[TensorType]
     begins: Sequence[int | None]
     stacks: Sequence[TensorType]
+    arrangements: Sequence[Value]
     room: int
     work: int
 
@@ -60,7 +64,11 @@ class Loop:
             if begin is not None:
                 self._carry(room, at, 0)[...] = arrays[at].reshape(self.carries[at].shape)
         stacks = [empty(type_.shape, type_.dtype.numpy) for type_ in self.stacks]
-        bases = [address(array) for array in (room, *arrays, *stacks)]
+        copies = [
+            np.ascontiguousarray(each.of(arrays[each.place.region - OPERANDS]))
+            for each in self.arrangements
+        ]
+        bases = [address(array) for array in (room, *arrays, *stacks, *copies)]
         together = max(1, _MOST_WORK // max(self.work, 1))
         steps = self.program.run(bases, self.length, together)
         last = [

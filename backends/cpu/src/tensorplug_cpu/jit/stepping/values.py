@@ -57,6 +57,10 @@ class Value(NamedTuple):
         first = memory[before : before + self.dtype.itemsize].view(self.dtype)
         return as_strided(first, self.shape, self.strides)
 
+    def of(self, array: Array) -> Array:
+        """Return the value as a view of the dense ``array`` whose address its place refers to."""
+        return np.ndarray(self.shape, self.dtype, array, self.place.offset, self.strides)
+
     def seen(self, array: Array, view: Array) -> Value | None:
         """Return what a view of ``array()`` is of this value; None if it is no view."""
         if not np.may_share_memory(array, view) or view.dtype != self.dtype:
