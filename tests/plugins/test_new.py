@@ -318,7 +318,7 @@ def test_projects_are_built_installed_tested_and_certified(environment, wheels, 
         check=True,
         timeout=600,
     )
-    others = ("tensorplug-cpu", "tensorplug-conformance", "tensorplug-train")
+    others = ("tensorplug-loops", "tensorplug-cpu", "tensorplug-conformance", "tensorplug-train")
     needed = [*(wheels[name] for name in others), *built.glob("*.whl")]
     environment.pip("install", "pytest", *map(str, needed))
     for name in names:

@@ -50,6 +50,8 @@ w, optimizer = tp.asarray([1.0, -2.0]), tp.train.sgd(0.5)
 report(optimizer.step(tp.asarray([1.0, 1.0]), optimizer.init(w), w)[0].tolist())
 """
 
+CPU = ("tensorplug-loops", "tensorplug-cpu")  # the second needs the first
+
 
 def metadata(wheel):
     """Return a wheel's metadata, its entry points and the names of its files."""
@@ -82,7 +84,7 @@ def test_core_then_backends_then_without_them_again(environment, wheels):
     ]:
         assert environment.run(script)[:2] == ["BackendNotInstalledError", message]
 
-    environment.pip("install", str(wheels["tensorplug-cpu"]))
+    environment.pip("install", *(str(wheels[name]) for name in CPU))
     assert environment.run(LISTING) == {"cpu": "available"}
     assert environment.run(USE.format(first="")) == {"backend": "cpu", **USED}
 
@@ -130,7 +132,7 @@ def test_backends_of_third_parties(environment, wheels):
 
 
 def test_import_and_listing_load_no_plugins(environment, wheels):
-    environment.pip("install", str(wheels["tensorplug-cpu"]))
+    environment.pip("install", *(str(wheels[name]) for name in CPU))
     readers = ["importlib_metadata", "packaging"]
     heavy = [*readers, "pluggy", "rich", "tensorplug_cpu", "tensorplug.engine.engine"]
     seen = environment.run(f"""

@@ -127,11 +127,12 @@ def gru_grad(operands: Tensors, mask: Tensor | None) -> list[Tensor]:
     def step(states: Tensors, slices: Tensors, seen: Tensor | None) -> tuple[Tensors, Tensors]:
         (dh,), (dy, to_gates, to_products, keep) = states, slices
         dh = dh + dy
-        above = _kept(seen, dh, zeros_like(dh))
-        thrice = concat([above] * 3, axis=1)
-        dproducts = thrice * to_products
+        thrice = concat([dh] * 3, axis=1)
+        dgates, dproducts = (
+            _kept(seen, thrice * to, zeros_like(thrice)) for to in (to_gates, to_products)
+        )
         after = dh * keep + matmul(dproducts, recurrent, transpose_b=True)
-        return [_kept(seen, after, dh)], [thrice * to_gates, dproducts]
+        return [_kept(seen, after, dh)], [dgates, dproducts]
 
     sequences = [dhidden, of_gates, of_products, z]
     states, gradients = _run(step, [zeros_like(h)], sequences, mask, backwards=True)
