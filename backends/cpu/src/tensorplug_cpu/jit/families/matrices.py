@@ -63,9 +63,9 @@ def product(
         return None
     inner, columns = reversed(b) if transpose_b else b
     rows = a[-1] if transpose_a else prod(a[:-1])
-    long = vector_bytes() >= _LONG
     if min(rows, inner, columns) < _FEW or not is_worth(rows * inner * columns // _WORK):
         return None
+    long = vector_bytes() >= _LONG
     sizes = rows, inner, columns
     if not transpose_a:
         if inner * columns > (_COPIED if long else _NARROW) or not (long or rows >= _TALL):
@@ -108,10 +108,10 @@ def stacked_product(
     inner, rows = a[-2:] if transpose_a else (a[-1], a[-2])
     columns = b[-2 if transpose_b else -1]
     work = rows * inner * columns
-    least = _LEAST_LONG if vector_bytes() >= _LONG else _LEAST
-    if min(rows, inner, columns) < _FEW or not least <= work < _MOST:
+    if min(rows, inner, columns) < _FEW or not is_worth(prod(stack) * work):
         return None
-    if not is_worth(prod(stack) * work):
+    least = _LEAST_LONG if vector_bytes() >= _LONG else _LEAST
+    if not least <= work < _MOST:
         return None
     sizes = rows, inner, columns
     turned = {"turned": transpose_a, "across": transpose_b}
