@@ -46,7 +46,7 @@ def _values(
     kind: str, x: TensorType, windows: Windows, out: TensorType, form: str, *, back: bool = False
 ) -> Call | None:
     """Return native loops over windows, None where there are none for these."""
-    if not out.size or not form.endswith("C"):
+    if not out.size or not form.endswith("C") or x.dtype is not out.dtype:  # averages of integers
         return None
     work = working(out.dtype)
     native = window_values(windows, x.shape[0], x.shape[-1], work, kind, back=back)
