@@ -101,7 +101,7 @@ class _Extents:
             return None if abs(value) >> _BITS else _Extent(value, value)
         if op == "variable":
             return self._names.get(str(each.value))
-        if op in {"item", "member"}:
+        if op == "item":
             return _Extent(0, self._items - 1)
         kept = [operand for operand in operands[op == "where" :] if operand is not None]
         if len(kept) < len(operands) - (op == "where") or op == "load":

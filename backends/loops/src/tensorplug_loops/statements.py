@@ -11,7 +11,6 @@ dialect writes, with elementary functions only where the ``Machine`` names them.
 ``item``      the number of this work-item, an int64
 ``half``      the first or the second half of a value's lanes, by the ``value``, 0 or 1; if there
               are two, it is uniform. It stands outside of loops with lanes
-``member``    the number of this work-item in its work-group, an int64
 
 Offsets count elements. In a loop with lanes, a value is *uniform*, or it differs from lane to
 lane: the loop's index does, and so does whatever is computed of it, or of a variable with lanes.
@@ -145,36 +144,20 @@ class If:
     rare: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Shared:
-    """Make an array that the work-items of a work-group share."""
-
-    name: str
-    dtype: DType
-    length: int
-
-
-@dataclass(frozen=True, slots=True)
-class Barrier:
-    """Wait for all work-items of the work-group."""
-
-
-Statement: TypeAlias = Let | Declare | Assign | Store | Update | Loop | If | Shared | Barrier
+Statement: TypeAlias = Let | Declare | Assign | Store | Update | Loop | If
 
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """A kernel: arguments, and what each work-item does.
+    """A kernel: arguments, and what each work-item does, which are independent.
 
-    ``group_size``: work-items of a work-group; 1 if they are independent. ``arrays``: those
-    that are written come last.
+    ``arrays``: those that are written come last.
     """
 
     name: str
     arrays: tuple[Array, ...]
     numbers: tuple[Number, ...]
     body: tuple[Statement, ...]
-    group_size: int = 1
 
 
 def variable(name: str, dtype: DType = dtypes.int64) -> Expression:

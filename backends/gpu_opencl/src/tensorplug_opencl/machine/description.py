@@ -31,7 +31,6 @@ def describe_loops(device: cl.Device, limits: Limits, *, is_cpu: bool, atomics64
         lanes=lanes,
         segment=1024,
         registers=32 if vector_bytes == 64 else 16,  # those of AVX-512
-        cores=device.max_compute_units,
         neighbours=not is_cpu,
         wide=limits.float64 and "cl_khr_fp64" in extensions,
         narrow=frozenset({"float16"} if has_half else ()),

@@ -63,7 +63,6 @@ class _Writer:
         self._narrow = dt.int32 if narrow else dt.int64
         self._lines: list[str] = []
         self._first: dict[str, None] = {}  # declarations before the kernel, in their order
-        self._locals: dict[str, str] = {}
         self._names: dict[str, Value] = {}
         self._arrays: dict[str, DType] = {}
         self._count = 0
@@ -84,8 +83,7 @@ class _Writer:
             self._names[number.name] = Value(number.name, dtype)
             parameters.append(f"const {c.TYPES[dtype]} {number.name}")
         parameters.insert(2 * len(kernel.arrays), f"const {c.TYPES[self._narrow]} items")
-        if kernel.group_size == 1:
-            self._emit("if (get_global_id(0) >= items) return;")
+        self._emit("if (get_global_id(0) >= items) return;")
         self._block(kernel.body)
         joined = ",\n  ".join(parameters)
         text = "\n".join(
@@ -93,7 +91,6 @@ class _Writer:
                 *self._first,
                 f"{self._hint}kernel void run(\n  {joined})\n{{",
                 *(f"{array.name} += {array.name}_at;" for array in kernel.arrays),
-                *self._locals.values(),
                 *self._lines,
                 "}\n",
             ]
@@ -216,13 +213,6 @@ class _Writer:
             self._lanes, self._index, self._mask = 1, "", None
         self._emit("}")
 
-    def _shared(self, each: st.Shared) -> None:
-        self._arrays[each.name] = each.dtype
-        self._locals[each.name] = f"local {c.TYPES[each.dtype]} {each.name}[{each.length}];"
-
-    def _barrier(self, _: st.Barrier) -> None:
-        self._emit("barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);")
-
     # Values ----------------------------------------------------------------------------------
 
     def _named(self, value: Value) -> Value:
@@ -270,8 +260,7 @@ class _Writer:
     def _loose(self, array: str, at: str) -> str:
         ctype, lanes = c.TYPES[self._arrays[array]], self._lanes
         self._first[_LOOSE.format(ctype, lanes)] = None
-        space = "local" if array in self._locals else "global"
-        return f"(({space} loose_{ctype}{lanes} *)({array} + {at}))->v"
+        return f"((global loose_{ctype}{lanes} *)({array} + {at}))->v"
 
     def _load(self, each: Expression) -> Value:
         name, dtype, lanes = str(each.value), each.dtype, self._lanes
@@ -317,9 +306,8 @@ class _Writer:
             narrow = dtype is dt.int64 and abs(each.value or 0) <= dt.int32.max
             kept = self._narrow if narrow else dtype
             return Value(c.literal(each.value, kept), kept)
-        if op in ("item", "member"):
-            which = "global" if op == "item" else "local"
-            return Value(f"({c.TYPES[self._narrow]})get_{which}_id(0)", self._narrow)
+        if op == "item":
+            return Value(f"({c.TYPES[self._narrow]})get_global_id(0)", self._narrow)
         if op == "variable":
             return self._variable(str(each.value))
         lanes = max(operand.lanes for operand in operands)
