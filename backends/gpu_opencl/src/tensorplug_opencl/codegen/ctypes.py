@@ -6,25 +6,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.plugin import DType, KernelRefusedError
 from tensorplug.plugin import dtypes as dt
+from tensorplug_loops.dialects.opencl_text import TYPES
 
 if TYPE_CHECKING:
     import numpy as np
 
 
-STORED: Final = {
-    dt.bool_: "uchar",
-    dt.int8: "char",
-    dt.int16: "short",
-    dt.int32: "int",
-    dt.int64: "long",
-    dt.uint8: "uchar",
-    dt.uint16: "ushort",
-    dt.uint32: "uint",
-    dt.uint64: "ulong",
-    dt.float16: "half",
-    dt.float32: "float",
-    dt.float64: "double",
-}
+STORED: Final = TYPES
 # The prefix of OpenCL's macros for an integer type's limits: SCHAR_MIN, UINT_MAX.
 LIMITS: Final = {
     dt.int8: "SCHAR",

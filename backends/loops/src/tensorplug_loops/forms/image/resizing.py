@@ -8,6 +8,7 @@ from tensorplug.plugin import (
     Backend,
     Expression,
     KernelRefusedError,
+    Shape,
     TensorType,
     expressions,
     specs,
@@ -52,6 +53,16 @@ def _nearest(at: Expression, old: int, new: int, attributes: Attributes) -> Expr
     if attributes["align_corners"]:
         number = number + whole(place - pixel >= 0.5)
     return expressions.apply("minimum", number, old - 1)
+
+
+def _shown(loops: Loops, old: Shape, attributes: Attributes) -> list[Expression]:
+    """Return the index in images of shape ``old`` of the pixel that each new one shows."""
+    batch, *places, channel = loops.axes
+    index = [
+        _nearest(at, old[number], loops.shape[number], attributes)
+        for number, at in enumerate(places, 1)
+    ]
+    return [batch, *index, channel]
 
 
 def _check(backend: Backend) -> None:
@@ -126,12 +137,7 @@ def resize_nearest_neighbor(
     """Read the nearest pixel."""
     _check(backend)
     loops = Loops(out.shape)
-    batch, *places, channel = loops.axes
-    index = [
-        _nearest(at, images.shape[number], out.shape[number], attributes)
-        for number, at in enumerate(places, 1)
-    ]
-    return loops.write(out, loops.read(images, batch, *index, channel))
+    return loops.write(out, loops.read(images, *_shown(loops, images.shape, attributes)))
 
 
 @forms.form(specs.RESIZE_NEAREST_NEIGHBOR_GRAD)
@@ -146,10 +152,5 @@ def resize_nearest_neighbor_grad(
     """Add dy up at the nearest pixels."""
     _check(backend)
     loops = Loops(dy.shape)
-    batch, *places, channel = loops.axes
-    index = [
-        _nearest(at, out.shape[number], dy.shape[number], attributes)
-        for number, at in enumerate(places, 1)
-    ]
     value = loops.read(dy, *loops.axes)
-    return loops.write_at(out, [batch, *index, channel], value, "sum", 0)
+    return loops.write_at(out, _shown(loops, out.shape, attributes), value, "sum", 0)

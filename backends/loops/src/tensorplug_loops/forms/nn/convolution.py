@@ -13,7 +13,7 @@ from tensorplug.algorithms import (
 )
 from tensorplug.plugin import Shape, TensorType, expressions
 from tensorplug_loops.forms.loops import Loops, both
-from tensorplug_loops.forms.nn.windows import placed, position, source, taken
+from tensorplug_loops.forms.nn.windows import over_taps, placed, position, source, taken
 from tensorplug_loops.forms.table import Form, FormTable, Operand
 
 forms = FormTable()
@@ -34,7 +34,7 @@ def _register_family(family: ConvolutionFamily) -> None:
         index = [source(*each) for each in zip(positions, taps, windows, strict=True)]
         image = loops.read(x, *placed(data_format, batch, index, inner), outside=0)
         value = image * loops.read(filter, *taps, inner, outer)
-        return loops.write(out, loops.reduce("sum", value, range(out.rank, len(loops.shape))))
+        return loops.write(out, over_taps(loops, "sum", value, out))
 
     @forms.form(family.backprop_filter)
     def backprop_filter(
@@ -49,7 +49,7 @@ def _register_family(family: ConvolutionFamily) -> None:
         index = [source(*each) for each in zip(positions, taps, windows, strict=True)]
         image = loops.read(x, *placed(data_format, batch, index, inner), outside=0)
         value = image * loops.read(dy, *placed(data_format, batch, positions, outer))
-        return loops.write(out, loops.reduce("sum", value, range(out.rank, len(loops.shape))))
+        return loops.write(out, over_taps(loops, "sum", value, out))
 
     @forms.form(family.backprop_input)
     def backprop_input(
@@ -66,7 +66,7 @@ def _register_family(family: ConvolutionFamily) -> None:
         value = loops.read(dy, *index, outside=0) * loops.read(filter, *taps, inner, outer)
         zero = expressions.constant(0, out.dtype)
         value = expressions.where(both(*(exact for _, exact in found)), value, zero)
-        return loops.write(out, loops.reduce("sum", value, range(out.rank, len(loops.shape))))
+        return loops.write(out, over_taps(loops, "sum", value, out))
 
 
 for _family in (CONVOLUTION_2D, CONVOLUTION_3D):

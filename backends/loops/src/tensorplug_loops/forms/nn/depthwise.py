@@ -7,7 +7,7 @@ from typing import Any
 from tensorplug.algorithms import CONVOLUTION_DEPTHWISE, convolution_windows
 from tensorplug.plugin import TensorType, expressions
 from tensorplug_loops.forms.loops import Loops, both, quotient, rest
-from tensorplug_loops.forms.nn.windows import placed, position, source, taken
+from tensorplug_loops.forms.nn.windows import over_taps, placed, position, source, taken
 from tensorplug_loops.forms.table import Form, FormTable, Operand
 
 forms = FormTable()
@@ -28,7 +28,7 @@ def forward(
     index = [source(*each) for each in zip(positions, taps, windows, strict=True)]
     image = loops.read(x, *placed(data_format, batch, index, channel), outside=0)
     value = image * loops.read(filter, *taps, channel, number)
-    return loops.write(out, loops.reduce("sum", value, range(out.rank, len(loops.shape))))
+    return loops.write(out, over_taps(loops, "sum", value, out))
 
 
 @forms.form(CONVOLUTION_DEPTHWISE.backprop_filter)
@@ -44,7 +44,7 @@ def backprop_filter(
     image = loops.read(x, *placed(data_format, batch, index, channel), outside=0)
     outer = channel * out.shape[3] + number if out.shape[3] > 1 else channel
     value = image * loops.read(dy, *placed(data_format, batch, positions, outer))
-    return loops.write(out, loops.reduce("sum", value, range(4, len(loops.shape))))
+    return loops.write(out, over_taps(loops, "sum", value, out))
 
 
 @forms.form(CONVOLUTION_DEPTHWISE.backprop_input)
@@ -62,4 +62,4 @@ def backprop_input(
     value = loops.read(dy, *index, outside=0) * loops.read(filter, *taps, channel, number)
     zero = expressions.constant(0, out.dtype)
     value = expressions.where(both(*(exact for _, exact in found)), value, zero)
-    return loops.write(out, loops.reduce("sum", value, range(out.rank, len(loops.shape))))
+    return loops.write(out, over_taps(loops, "sum", value, out))

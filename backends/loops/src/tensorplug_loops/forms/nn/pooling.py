@@ -8,7 +8,15 @@ from tensorplug.algorithms import dilated_pooling_windows, lowest, pooling_windo
 from tensorplug.plugin import DType, Expression, TensorType, Windows, expressions, specs
 from tensorplug_loops.forms.extremes import first_largest
 from tensorplug_loops.forms.loops import Loops, both, flat, unravel, whole
-from tensorplug_loops.forms.nn.windows import count, is_inside, placed, position, source, taken
+from tensorplug_loops.forms.nn.windows import (
+    count,
+    is_inside,
+    over_taps,
+    placed,
+    position,
+    source,
+    taken,
+)
 from tensorplug_loops.forms.table import Form, FormTable, Operand
 
 if TYPE_CHECKING:
@@ -37,21 +45,17 @@ def _read(loops: Loops, x: Operand, index: Sequence[Expression], form: str, outs
     return loops.read(x, *placed(form, batch, index, channel), outside=outside)
 
 
-def _over_taps(loops: Loops, op: str, value: Expression, out: TensorType) -> Expression:
-    return loops.reduce(op, value, range(out.rank, len(loops.shape)))
-
-
 def _largest(x: Operand, windows: Windows, form: str, out: TensorType) -> Form:
     loops, index = _loops(out, windows, form)
     value = _read(loops, x, index, form, lowest(x.dtype))
-    return loops.write(out, _over_taps(loops, "max", value, out))
+    return loops.write(out, over_taps(loops, "max", value, out))
 
 
 def _average(x: Operand, windows: Windows, form: str, out: TensorType) -> Form:
     loops, index = _loops(out, windows, form)
     wide = out.dtype.compute  # the sum is not rounded before it is divided
     value = expressions.cast(_read(loops, x, index, form, 0), wide)
-    total = _over_taps(loops, "sum", value, out)
+    total = over_taps(loops, "sum", value, out)
     _, positions, _ = taken(form, loops.axes)
     average = total / _counted(positions, windows, wide)
     return loops.write(out, expressions.cast(average, out.dtype))
@@ -147,4 +151,4 @@ def avg_pool_grad(dy: Operand, input: Operand, *, attributes: Attributes, out: T
     share = share / _counted(positions, windows, out.dtype)
     zero = expressions.constant(0, out.dtype)
     value = expressions.where(both(*(exact for _, exact in found)), share, zero)
-    return loops.write(out, _over_taps(loops, "sum", value, out))
+    return loops.write(out, over_taps(loops, "sum", value, out))

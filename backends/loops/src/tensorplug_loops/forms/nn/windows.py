@@ -11,6 +11,14 @@ from tensorplug_loops.forms.loops import both, quotient, rest, whole
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from tensorplug.plugin import TensorType
+    from tensorplug_loops.forms.loops import Loops
+
+
+def over_taps(loops: Loops, op: str, value: Expression, out: TensorType) -> Expression:
+    """Return a reduction along the axes that follow those of the result."""
+    return loops.reduce(op, value, range(out.rank, len(loops.shape)))
+
 
 def source(at: Expression, tap: Expression, window: Window) -> Expression:
     """Return the element under a tap of the window at a position; it may lie on padding."""
