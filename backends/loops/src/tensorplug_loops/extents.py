@@ -30,7 +30,7 @@ def fit(kernel: Kernel, numbers: Sequence[int], items: int) -> bool:
     Args:
         kernel: the kernel.
         numbers: the values of its numbers.
-        items: how many work-items there are.
+        items: how many work-items, or work-groups, there are.
 
     """
     names = {
@@ -39,7 +39,7 @@ def fit(kernel: Kernel, numbers: Sequence[int], items: int) -> bool:
         if number.dtype is dt.int64
     }
     try:
-        _Extents(names, items).walk(kernel.body)
+        _Extents(names, items, kernel.group_size).walk(kernel.body)
     except OverflowError:
         return False
     return True
@@ -48,9 +48,9 @@ def fit(kernel: Kernel, numbers: Sequence[int], items: int) -> bool:
 class _Extents:
     """The smallest and largest values of names; what is not an index has none."""
 
-    def __init__(self, names: dict[str, _Extent], items: int) -> None:
+    def __init__(self, names: dict[str, _Extent], items: int, members: int) -> None:
         self._names: dict[str, _Extent | None] = {**names}
-        self._items = items
+        self._counts = {"item": items, "member": members}
         for each in names.values():
             _check(each)
 
@@ -101,8 +101,8 @@ class _Extents:
             return None if abs(value) >> _BITS else _Extent(value, value)
         if op == "variable":
             return self._names.get(str(each.value))
-        if op == "item":
-            return _Extent(0, self._items - 1)
+        if op in self._counts:
+            return _Extent(0, self._counts[op] - 1)
         kept = [operand for operand in operands[op == "where" :] if operand is not None]
         if len(kept) < len(operands) - (op == "where") or op == "load":
             return None

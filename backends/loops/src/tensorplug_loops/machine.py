@@ -12,6 +12,8 @@ class Machine:
     ``vector_bytes``: of a vector register, 0 if the dialect has no lanes, or the compiler makes
     vectors of work-items. ``lanes``: of a vector, at most. ``segment``: how many elements along an
     axis a work-item takes, if it takes several. ``registers``: the number of vector registers.
+    ``cores``: how many work-groups run at the same time. ``group_size``: work-items of a
+    work-group, at most, 1 if there are none. ``shared_bytes``: of memory that they share.
     ``neighbours``: whether work-items that are neighbours should read neighbouring elements, as on
     GPUs; otherwise each takes a run of them. ``wide``: whether there is float64. ``narrow``: names
     of the narrow floats that the dialect converts; of others it has the bits. ``functions``: names
@@ -23,6 +25,9 @@ class Machine:
     lanes: int = 64
     segment: int = 1 << 14
     registers: int = 16
+    cores: int = 1
+    group_size: int = 1
+    shared_bytes: int = 0
     neighbours: bool = False
     wide: bool = True
     narrow: frozenset[str] = frozenset()

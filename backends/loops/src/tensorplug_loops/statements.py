@@ -8,7 +8,8 @@ dialect writes, with elementary functions only where the ``Machine`` names them.
 ``load``      an element of an array, whose name is the ``value``: operands are an offset, an
               int64, and where memory may be read only if a condition holds, this condition and
               the value to take if it does not
-``item``      the number of this work-item, an int64
+``item``      the number of this work-item, an int64; of this work-group, if there are any
+``member``    the number of this work-item in its work-group, an int64
 ``half``      the first or the second half of a value's lanes, by the ``value``, 0 or 1; if there
               are two, it is uniform. It stands outside of loops with lanes
 
@@ -144,20 +145,39 @@ class If:
     rare: bool = False
 
 
-Statement: TypeAlias = Let | Declare | Assign | Store | Update | Loop | If
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """Make an array that the work-items of a work-group share: at the beginning of a kernel."""
+
+    name: str
+    dtype: DType
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """Wait for all work-items of the work-group; what they have written is seen behind it.
+
+    All of them reach it, or none: loops and branches around it are the same for all.
+    """
+
+
+Statement: TypeAlias = Let | Declare | Assign | Store | Update | Loop | If | Shared | Barrier
 
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """A kernel: arguments, and what each work-item does, which are independent.
+    """A kernel: arguments, and what each work-item does.
 
-    ``arrays``: those that are written come last.
+    ``arrays``: those that are written come last. ``group_size``: work-items of a work-group; 1 if
+    they are independent.
     """
 
     name: str
     arrays: tuple[Array, ...]
     numbers: tuple[Number, ...]
     body: tuple[Statement, ...]
+    group_size: int = 1
 
 
 def variable(name: str, dtype: DType = dtypes.int64) -> Expression:
@@ -176,8 +196,13 @@ def load(name: str, dtype: DType, offset: Expression, *where: Expression) -> Exp
 
 
 def item() -> Expression:
-    """Return the number of this work-item."""
+    """Return the number of this work-item, or of this work-group."""
     return Expression("item", dtypes.int64, (), "item")  # type: ignore[arg-type]  # a name
+
+
+def member() -> Expression:
+    """Return the number of this work-item in its work-group."""
+    return Expression("member", dtypes.int64, (), "member")  # type: ignore[arg-type]  # a name
 
 
 def neighbouring(

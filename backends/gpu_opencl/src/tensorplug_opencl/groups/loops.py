@@ -100,6 +100,9 @@ def _launch(runtime: Runtime, planned: Planned, *, apart: bool) -> Launch:
         numbers.append(number(value) if is_index else np.int64(value).view(own.dtype.numpy))
     check_arguments(len(kernel.arrays), numbers)
     text = _write(kernel, narrow=narrow, apart=apart)
+    size = kernel.group_size
+    if size > 1:
+        return runtime.launch(text, len(kernel.arrays), numbers, items * size, group=size)
     many = runtime.is_cpu and items >= 64 * runtime.parallel_items
     heavy = planned.cost > _HEAVY and not many
     return runtime.launch(text, len(kernel.arrays), numbers, items, heavy=heavy)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tensorplug_opencl.machine.limits import Limits
 
 _LONGEST: Final = 8  # bytes of a number
+_GROUP: Final = 256  # work-items, which any GPU takes and fill it
 
 
 def describe_loops(device: cl.Device, limits: Limits, *, is_cpu: bool, atomics64: bool) -> Machine:
@@ -31,6 +32,9 @@ def describe_loops(device: cl.Device, limits: Limits, *, is_cpu: bool, atomics64
         lanes=lanes,
         segment=1024,
         registers=32 if vector_bytes == 64 else 16,  # those of AVX-512
+        cores=device.max_compute_units,
+        group_size=1 if is_cpu else min(device.max_work_group_size, _GROUP),
+        shared_bytes=0 if is_cpu else device.local_mem_size,
         neighbours=not is_cpu,
         wide=limits.float64 and "cl_khr_fp64" in extensions,
         narrow=frozenset({"float16"} if has_half else ()),

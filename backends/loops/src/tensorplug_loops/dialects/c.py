@@ -1,18 +1,30 @@
 """Plain C: C99, without extensions, for whatever compiler there is.
 
-``run`` does the work of some items, one after the other; what it takes is in ``write``. Compilers
-must let integers wrap, and round each operation by itself (``FLAGS``).
+``run`` does the work of some items, one after the other; what it takes is in ``write``. So do the
+work-items of a work-group, from one barrier to the next. Compilers must let integers wrap, and
+round each operation by itself (``FLAGS``).
 """
 
 from __future__ import annotations
 
 import math
+from itertools import groupby
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import expressions
 from tensorplug_loops.machine import Machine
-from tensorplug_loops.statements import Assign, Declare, If, Let, Loop, Store, name_of
+from tensorplug_loops.statements import (
+    Assign,
+    Barrier,
+    Declare,
+    If,
+    Let,
+    Loop,
+    Shared,
+    Store,
+    name_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -65,10 +77,12 @@ class Text:
         self.kernel = kernel
         self._bools = {each.name for each in kernel.arrays if each.dtype is dt.bool_}
         self._helpers: dict[str, str] = {}
+        self._members: set[str] = set()  # variables of which each work-item of a group has one
 
     def write(self) -> str:
         """Return the whole text."""
-        body = list(self._block(self.kernel.body, "    "))
+        write = self._block if self.kernel.group_size == 1 else self._together
+        body = list(write(self.kernel.body, "    "))
         headers = [f"#include <{name}.h>" for name in self.headers]
         first = [f"/* {self.kernel.name} */", *headers, *self._helpers.values()]
         return "\n".join([*first, *self.begin(), *body, *self.end(), ""])
@@ -85,7 +99,8 @@ class Text:
             f"  const int64_t {number.name} = numbers[{at}];"
             for at, number in enumerate(self.kernel.numbers)
         ]
-        return [*lines, "  for (int64_t item = first; item < last; item++) {"]
+        lines.append("  for (int64_t item = first; item < last; item++) {")
+        return lines if self.kernel.group_size == 1 else [*lines, "    int64_t member = 0;"]
 
     def end(self) -> list[str]:
         """Return what closes the function."""
@@ -126,24 +141,50 @@ class Text:
             for line in self._lines(statement):
                 yield indent + line
 
+    def _together(self, body: Sequence[Statement], indent: str) -> Iterator[str]:
+        """Write what work-items of a group do one after the other, from barrier to barrier."""
+        size = self.kernel.group_size
+        for each in body:
+            if isinstance(each, Let | Declare):
+                self._members.add(each.name)
+                yield f"{indent}{self.type_of(each.value.dtype)} {each.name}[{size}];"
+        for waits, part in groupby(body, _waits):
+            if not waits:
+                yield f"{indent}for (member = 0; member < {size}; member++) {{"
+                yield from self._block(list(part), indent + "  ")
+                yield f"{indent}}}\n{indent}member = 0;"
+                continue
+            for each in part:
+                if isinstance(each, Loop | If):
+                    inside = each.then if isinstance(each, If) else each.body
+                    yield f"{indent}{self._head(each)}"
+                    yield from self._together(inside, indent + "  ")
+                    yield f"{indent}}}"
+                elif isinstance(each, Shared):
+                    element = self.type_of(each.dtype)
+                    yield f"{indent}{element} {each.name}[{each.length}];"
+
+    def _head(self, each: Loop | If) -> str:
+        if isinstance(each, If):
+            return f"if ({self._value(each.condition)}) {{"
+        begin, end, index = self._value(each.start), self._value(each.stop), each.index
+        return f"for (int64_t {index} = {begin}; {index} < {end}; {index} += {each.step}) {{"
+
     def _lines(self, statement: Statement) -> Iterator[str]:
         match statement:
+            case Let(name, value) | Declare(name, value) if name in self._members:
+                yield f"{name}[member] = {self._value(value)};"
             case Let(name, value):
                 yield f"const {self.type_of(value.dtype)} {name} = {self._value(value)};"
             case Declare(name, value):
                 yield f"{self.type_of(value.dtype)} {name} = {self._value(value)};"
             case Assign(name, value):
-                yield f"{name} = {self._value(value)};"
+                yield f"{self._named(name)} = {self._value(value)};"
             case Store(array, offset, value):
                 yield f"{array}[{self._value(offset)}] = {self._value(value)};"
-            case Loop(index, start, stop, body, step):
-                begin, end = self._value(start), self._value(stop)
-                yield f"for (int64_t {index} = {begin}; {index} < {end}; {index} += {step}) {{"
-                yield from self._block(body, "  ")
-                yield "}"
-            case If(condition, then):
-                yield f"if ({self._value(condition)}) {{"
-                yield from self._block(then, "  ")
+            case Loop(body=inside) | If(then=inside):
+                yield self._head(statement)
+                yield from self._block(inside, "  ")
                 yield "}"
             case _:
                 raise TypeError(f"C: {type(statement).__name__} is for other machines")
@@ -152,8 +193,8 @@ class Text:
         if x.op == "constant":
             assert x.value is not None
             return self.literal(x.value, x.dtype)
-        if x.op in {"variable", "item"}:
-            return name_of(x)
+        if x.op in {"variable", "item", "member"}:
+            return self._named(name_of(x))
         operands = [self._value(operand) for operand in x.operands]
         if x.op == "load":
             found = f"{x.value}[{operands[0]}]"
@@ -161,6 +202,9 @@ class Text:
                 found = f"({found} != 0)"
             return found if len(operands) == 1 else f"({operands[1]} ? {found} : {operands[2]})"
         return f"({self.operation(x, operands)})"
+
+    def _named(self, name: str) -> str:
+        return f"{name}[member]" if name in self._members else name
 
     def operation(self, x: Expression, operands: Sequence[str]) -> str:
         """Return an operation on these texts, without brackets around it."""
@@ -195,6 +239,13 @@ class Text:
             f"static inline {b} {name}({a} x) {{ {b} y; memcpy(&y, &x, sizeof y); return y; }}"
         )
         return name
+
+
+def _waits(each: Statement) -> bool:
+    """Return whether a statement is for all work-items of a group at once."""
+    if isinstance(each, Loop | If):
+        return any(map(_waits, each.then if isinstance(each, If) else each.body))
+    return isinstance(each, Barrier | Shared)
 
 
 def write(kernel: Kernel) -> str:

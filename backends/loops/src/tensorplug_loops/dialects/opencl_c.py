@@ -43,7 +43,7 @@ def write(kernel: st.Kernel, title: str, *, narrow: bool = False, apart: bool = 
 
     Args:
         kernel: what to write. Its arguments are two for each array, memory and a ``long``, then
-            how many work-items there are, then the numbers.
+            how many work-items (or work-groups) there are, then the numbers.
         title: a comment in the first line.
         narrow: all that is computed of the numbers that are int64, and of indices, fits in 32
             bits, and these numbers are passed as such.
@@ -61,6 +61,8 @@ class _Writer:
 
     def __init__(self, *, narrow: bool) -> None:
         self._narrow = dt.int32 if narrow else dt.int64
+        self._items = "get_global_id(0)"
+        self._locals: dict[str, str] = {}  # declarations of arrays that work-items share
         self._lines: list[str] = []
         self._first: dict[str, None] = {}  # declarations before the kernel, in their order
         self._names: dict[str, Value] = {}
@@ -83,7 +85,9 @@ class _Writer:
             self._names[number.name] = Value(number.name, dtype)
             parameters.append(f"const {c.TYPES[dtype]} {number.name}")
         parameters.insert(2 * len(kernel.arrays), f"const {c.TYPES[self._narrow]} items")
-        self._emit("if (get_global_id(0) >= items) return;")
+        if kernel.group_size > 1:  # all of a group go on, or none
+            self._items = "get_group_id(0)"
+        self._emit(f"if ({self._items} >= items) return;")
         self._block(kernel.body)
         joined = ",\n  ".join(parameters)
         text = "\n".join(
@@ -91,6 +95,7 @@ class _Writer:
                 *self._first,
                 f"{self._hint}kernel void run(\n  {joined})\n{{",
                 *(f"{array.name} += {array.name}_at;" for array in kernel.arrays),
+                *self._locals.values(),
                 *self._lines,
                 "}\n",
             ]
@@ -213,6 +218,13 @@ class _Writer:
             self._lanes, self._index, self._mask = 1, "", None
         self._emit("}")
 
+    def _shared(self, each: st.Shared) -> None:
+        self._arrays[each.name] = each.dtype
+        self._locals[each.name] = f"local {c.TYPES[each.dtype]} {each.name}[{each.length}];"
+
+    def _barrier(self, _: st.Barrier) -> None:
+        self._emit("barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);")
+
     # Values ----------------------------------------------------------------------------------
 
     def _named(self, value: Value) -> Value:
@@ -260,7 +272,8 @@ class _Writer:
     def _loose(self, array: str, at: str) -> str:
         ctype, lanes = c.TYPES[self._arrays[array]], self._lanes
         self._first[_LOOSE.format(ctype, lanes)] = None
-        return f"((global loose_{ctype}{lanes} *)({array} + {at}))->v"
+        space = "local" if array in self._locals else "global"
+        return f"(({space} loose_{ctype}{lanes} *)({array} + {at}))->v"
 
     def _load(self, each: Expression) -> Value:
         name, dtype, lanes = str(each.value), each.dtype, self._lanes
@@ -306,8 +319,9 @@ class _Writer:
             narrow = dtype is dt.int64 and abs(each.value or 0) <= dt.int32.max
             kept = self._narrow if narrow else dtype
             return Value(c.literal(each.value, kept), kept)
-        if op == "item":
-            return Value(f"({c.TYPES[self._narrow]})get_global_id(0)", self._narrow)
+        if op in ("item", "member"):
+            which = self._items if op == "item" else "get_local_id(0)"
+            return Value(f"({c.TYPES[self._narrow]}){which}", self._narrow)
         if op == "variable":
             return self._variable(str(each.value))
         lanes = max(operand.lanes for operand in operands)

@@ -52,7 +52,8 @@ _kernels: Final[dict[Hashable, tuple[Kernel, int]]] = {}
 class Launch:
     """A kernel to run: ``arrays`` by number, for each of the kernel's, ``numbers`` likewise.
 
-    ``items``: how many. ``cost``: about how many instructions an item takes.
+    ``items``: how many work-items, or work-groups, there are. ``cost``: about how many
+    instructions a work-item takes.
     """
 
     kernel: Kernel

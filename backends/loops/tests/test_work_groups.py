@@ -1,0 +1,107 @@
+"""Work-groups: arrays that work-items share, and barriers, in the dialects that have them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tensorplug.plugin import BackendUnavailableError
+from tensorplug.plugin import dtypes as dt
+from tensorplug.plugin import expressions as ex
+from tensorplug_loops import native
+from tensorplug_loops.dialects import c, opencl_c
+from tensorplug_loops.schedule import Launch
+from tensorplug_loops.statements import (
+    Array,
+    Assign,
+    Barrier,
+    Declare,
+    If,
+    Kernel,
+    Let,
+    Loop,
+    Number,
+    Shared,
+    Store,
+    item,
+    load,
+    member,
+    variable,
+)
+
+F, SIZE = dt.float32, 32
+
+
+def number(value):
+    return ex.constant(value, dt.int64)
+
+
+def running_maxima():
+    """Return a kernel of rows of ``n`` times SIZE elements: of each tile, and the tiles before."""
+    at = variable("row") * variable("n") + variable("tile") * SIZE
+    own, before, seen = variable("own", F), variable("before", F), variable("seen", F)
+
+    def larger(a, b):
+        return ex.where(ex.apply("less", a, b), b, a)
+
+    scan = []
+    for apart in (1, 2, 4, 8, 16):
+        start = member() - apart
+        reaches = ex.apply("less_equal", number(0), start)
+        scan += [
+            If(reaches, (Assign("seen", larger(seen, load("held", F, start))),)),
+            Barrier(),
+            Store("held", member(), seen),
+            Barrier(),
+        ]
+    tile = (
+        Let("own", load("x", F, at + member())),
+        Declare("seen", larger(own, before)),
+        Store("held", member(), seen),
+        Barrier(),
+        *scan,
+        Store("y", at + member(), load("held", F, member())),
+        Assign("before", load("held", F, number(SIZE - 1))),
+        Barrier(),
+    )
+    body = (
+        Shared("held", F, SIZE),
+        Let("row", item()),
+        Declare("before", ex.constant(float("-inf"), F)),
+        If(
+            ex.apply("less", number(0), variable("n")),
+            (Loop("tile", number(0), variable("tiles"), tile),),
+        ),
+    )
+    numbers = (Number("n"), Number("tiles"))
+    return Kernel("maxima", (Array("x", F), Array("y", F, written=True)), numbers, body, SIZE)
+
+
+def rows():
+    x = np.random.default_rng(0).standard_normal((70, 5 * SIZE)).astype(np.float32)
+    return x, np.maximum.accumulate(x, 1)
+
+
+def test_c_runs_work_items_from_barrier_to_barrier():
+    x, wanted = rows()
+    y = np.empty_like(x)
+    kernel = running_maxima()
+    function = native.compile_text(c.write(kernel))
+    native.run_items(Launch(kernel, (0, 1), (x.shape[1], 5), len(x), 1 << 16), function, [x, y])
+    np.testing.assert_array_equal(y, wanted)
+
+
+def test_opencl():
+    backend = pytest.importorskip("tensorplug_opencl.backend")
+    try:
+        opened = backend.OpenCLBackend.open(None)
+    except BackendUnavailableError as error:
+        pytest.skip(str(error))
+    x, wanted = rows()
+    text = opencl_c.write(running_maxima(), "maxima")
+    numbers = [np.int64(each) for each in (len(x), x.shape[1], 5)]
+    launch = opened.runtime.launch(text, 2, numbers, len(x) * SIZE, group=SIZE)
+    y = opened.from_host(np.zeros_like(x))
+    launch(opened.from_host(x), y)
+    np.testing.assert_array_equal(opened.to_host(y), wanted)
+    opened.close()
