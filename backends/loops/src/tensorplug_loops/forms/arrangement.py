@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
+from tensorplug.algorithms import match_ranks
 from tensorplug.plugin import Shape, TensorType, expressions, specs
-from tensorplug_loops.forms.loops import Loops, quotient, rest
+from tensorplug_loops.forms.loops import Loops
 from tensorplug_loops.forms.table import Form, FormTable, Operand
 
 forms = FormTable()
 
 
 @forms.form(specs.TILE)
-def tile(x: Operand, *, out: TensorType) -> Form:
-    """Read at the remainder."""
-    loops = Loops(out.shape)
-    lead = out.rank - x.rank
-    at = [
-        axis if length == whole else rest(axis, length)
-        for axis, length, whole in zip(loops.axes[lead:], x.shape, out.shape[lead:], strict=True)
-    ]
-    return loops.write(out, loops.read(x, *at))
+def tile(x: Operand, *, reps: tuple[int, ...], out: TensorType) -> Form:
+    """Repeat along an axis before each axis."""
+    sizes, counts = match_ranks(x.shape, reps)
+    loops = Loops([length for pair in zip(counts, sizes, strict=True) for length in pair])
+    return loops.write(out, loops.read(x.reshaped(sizes), *loops.axes[1::2]))
 
 
 @forms.form(specs.REPEAT)
 def repeat(x: Operand, *, repeats: int, axis: int, out: TensorType) -> Form:
-    """Read at the quotient."""
-    loops = Loops(out.shape)
-    index = loops.axes.copy()
-    index[axis] = quotient(index[axis], repeats)
-    return loops.write(out, loops.read(x, *index))
+    """Repeat along an axis behind the axis."""
+    after = axis + 1
+    loops = Loops((*x.shape[:after], repeats, *x.shape[after:]))
+    return loops.write(out, loops.read(x, *loops.axes[:after], *loops.axes[after + 1 :]))
 
 
 @forms.form(specs.REVERSE)

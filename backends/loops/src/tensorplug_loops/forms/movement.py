@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tensorplug.plugin import Shape, TensorType, specs
 from tensorplug_loops.forms.loops import Loops
 from tensorplug_loops.forms.table import Form, FormTable, Operand
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 forms = FormTable()
 
@@ -25,5 +30,11 @@ def expand_dims(input: Operand, *, out: TensorType) -> Form:
 @forms.form(specs.TRANSPOSE)
 def transpose(x: Operand, *, perm: Shape, out: TensorType) -> Form:
     """Read along the axes in their new order."""
-    loops = Loops(out.shape)
-    return loops.write(out, loops.read(x, *(loops.axes[perm.index(at)] for at in range(x.rank))))
+    return rearrange(x, x.shape, perm, out)
+
+
+def rearrange(x: Operand, apart: Shape, order: Sequence[int], out: TensorType) -> Form:
+    """Return the form that reads x, counted as shape ``apart``, with its axes in this order."""
+    loops = Loops([apart[axis] for axis in order])
+    index = [loops.axes[order.index(axis)] for axis in range(len(apart))]
+    return loops.write(out, loops.read(x.reshaped(apart), *index))
