@@ -107,7 +107,9 @@ def is_nan(x: Expression) -> Expression:
     return expressions.apply("logical_not", expressions.apply("equal", x, x))
 
 
-def broadcast(shape: Shape, index: Sequence[Expression], target: Shape) -> list[int | Expression]:
+def broadcast(
+    shape: Shape, index: Sequence[int | Expression], target: Shape
+) -> list[int | Expression]:
     """Return the index in an array of ``shape`` for an index in one to which it broadcasts."""
     lead = len(target) - len(shape)
     lengths = zip(shape, target[lead:], index[lead:], strict=True)
@@ -227,7 +229,7 @@ class Loops:
     def write_at(
         self,
         out: TensorType,
-        index: Sequence[Expression],
+        index: Sequence[int | Expression],
         value: Expression,
         combine: Any,
         initial: Expression | Scalar,

@@ -213,13 +213,16 @@ class _Planner:
         )
         scatter, kept = used(replace(group, outputs=(own,)))
         loops = Loops(scatter, own.spans)
-        if 0 not in loops.lengths:
+        arrays = (*(inputs[k] for k in kept), target)
+        if own.combine == "last" and scatters.never_meet(loops):
+            self._run(scatter, loops, form_of(loops, self._machine, split=False), arrays)
+        elif 0 not in loops.lengths:
             key = loops.key, self._machine, "scatter"
             if key not in _kernels:
                 _keep(key, scatters.write(loops, self._machine), 1)
             items = [loops.lengths[axis] for axis in scatters.apart(loops, self._machine)]
             cost = prod(loops.lengths) // prod(items) * 8
-            self._launch(key, loops, (*(inputs[k] for k in kept), target), prod(items), cost)
+            self._launch(key, loops, arrays, prod(items), cost)
         if target != number:
             source = GroupInput(type_, whole)
             rounded = GroupOutput(parameter(0, wide, dtype), output.type, whole)

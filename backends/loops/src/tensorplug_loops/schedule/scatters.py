@@ -2,6 +2,7 @@
 
 Axes that by themselves say the index along one axis of the output are those of items: what
 differs there never meets. The others are loops, in order, unless the device combines atomically.
+If nothing meets, a nest writes the elements as it does those of dense outputs.
 """
 
 from __future__ import annotations
@@ -32,6 +33,21 @@ def apart(loops: Loops, machine: Machine) -> list[int]:
         if len(steps) == 1 and not check.at.rests:
             alone.add(steps[0])
     return sorted(alone)
+
+
+def never_meet(loops: Loops) -> bool:
+    """Return whether each element is written to one of its own, inside of the output.
+
+    Each axis of the loops is that of an index along one axis of the output, alone. So a nest of
+    loops may write them, in any order.
+    """
+    axes: list[int] = []
+    for check in loops.operands[-1].checks:
+        steps = [axis for axis, step in enumerate(check.at.steps) if step]
+        if not check.holds or len(steps) > 1:
+            return False
+        axes += steps
+    return sorted(axes) == list(range(len(loops.lengths)))
 
 
 def write(loops: Loops, machine: Machine) -> Kernel:
