@@ -8,6 +8,7 @@ launch keeps the object whose constants it has set, until a launch without one t
 from __future__ import annotations
 
 from collections import deque
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Protocol
 from weakref import ref
 
@@ -36,25 +37,34 @@ class KernelObjects:
     def __init__(self) -> None:
         self._holders: deque[ref[Holder]] = deque()  # each one as often as it has objects
 
-    def note(self, holder: Holder) -> None:
-        """Count one more object of ``holder``."""
-        self._holders.append(ref(holder))
+    def reclaim(self, holder: Holder) -> cl.Kernel | None:
+        """Count one more object of ``holder``; return the idle one lent first, which it then gets.
 
-    def reclaim(self) -> cl.Kernel | None:
-        """Return the idle object that was lent first; None while a new one may be made."""
-        if len(self._holders) < MOST:
-            return None
-        try:
-            first = self._holders.popleft()
-        except IndexError:  # another thread has released them all
-            return None
-        holder = first()
-        if holder is None:  # it died, and so did its object
-            return None
-        kernel = holder.give_up()
-        if kernel is None:  # a call is using it
-            self._holders.append(first)
-        return kernel
+        None: there is room for a new one, or calls are using all of them. The holder is counted
+        before it has an object, so that what one call is looking at makes no room for another.
+        """
+        holders = self._holders
+        holders.append(ref(holder))
+        for _ in range(len(holders)):
+            if len(holders) <= MOST:
+                return None
+            try:
+                first = holders.popleft()
+            except IndexError:  # another thread has released them all
+                return None
+            lender = first()
+            if lender is None:  # it died, and so did its object
+                continue
+            kernel = lender.give_up()
+            if kernel is not None:
+                return kernel
+            holders.append(first)  # a call is using it
+        return None
+
+    def forget(self, holder: Holder) -> None:
+        """Count one object less of ``holder``, for which none could be made."""
+        with suppress(ValueError, IndexError):  # released, or changed by another thread meanwhile
+            self._holders.remove(ref(holder))
 
     def release(self) -> None:
         """Let all holders forget their idle objects."""

@@ -153,9 +153,14 @@ class Programs:
         """
         _NOTICE.using(source)
         objects = self._find(source).objects
-        kernel = objects.reclaim() or self.kernel(source)
-        objects.note(holder)
-        return kernel
+        kernel = objects.reclaim(holder)
+        if kernel is not None:
+            return kernel
+        try:
+            return self.kernel(source)
+        except BaseException:
+            objects.forget(holder)
+            raise
 
     def share_text(self, source: str) -> str:
         """Return the one copy of ``source``, which all launches of the program keep."""
