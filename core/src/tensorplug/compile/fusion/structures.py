@@ -203,7 +203,7 @@ class _Writer:
         type_: TensorType = placement.type
         constant: Hashable = None
         if operand.__class__ is Constant:
-            constant = type_.size != 1 or _data(operand)
+            constant = _data(operand)
         return (
             type_.dtype,
             self._pattern(type_.shape),
@@ -232,7 +232,11 @@ class _Writer:
 
 
 def _data(constant: Constant) -> Hashable:
-    """Return the number that is a constant's data, as it stands in expressions."""
+    """Return the number that all elements of a constant are, as it stands in expressions.
+
+    True if they are no number, or not one.
+    """
     if constant.placement.type.dtype in STORAGE or constant.placement.type.dtype is string:
         return True
-    return bytes(constant.placement.device.backend.to_host(constant.buffer).tobytes())
+    number = constant.number()
+    return True if number is None else repr(number)
