@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -34,8 +35,10 @@ def quickly(monkeypatch):
     native.command.cache_clear()
 
 
+GROUPS = replace(c.MACHINE, neighbours=True, group_size=4, cores=2, shared_bytes=1 << 15)
 COMPILERS = {
     "C": native.compile_group,
+    "C, in work-groups": partial(native.compile_group, machine=GROUPS),
     "LLVM": by_llvm.compile_group,
     "LLVM, wide": partial(by_llvm.compile_group, vector_bytes=64),
 }

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tensorplug.plugin import Group
+    from tensorplug_loops.machine import Machine
     from tensorplug_loops.schedule import Launch, Program
 
     NumPyArray = np.ndarray[Any, Any]
@@ -164,16 +165,19 @@ def run_items(
         thread.join()
 
 
-def compile_group(group: Group, *, threads: int | None = None) -> Run | None:
+def compile_group(
+    group: Group, *, threads: int | None = None, machine: Machine = c.MACHINE
+) -> Run | None:
     """Return a function that computes a group; None to decline it.
 
     Args:
         group: without complex numbers, which are declined.
         threads: how many run; as many as there are cores if None.
+        machine: what the schedule is for.
 
     Raises:
         CompilationError: there is no compiler, or it refuses a text.
 
     """
-    program = plan(group, c.MACHINE)
+    program = plan(group, machine)
     return None if program is None else Run(program, threads or os.cpu_count() or 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -12,6 +13,7 @@ from tensorplug_loops import extents, held
 from tensorplug_loops.dialects import opencl_c
 from tensorplug_loops.schedule import plan
 from tensorplug_opencl import pairs
+from tensorplug_opencl.codegen import calls
 from tensorplug_opencl.groups.element_groups import check_arguments
 
 if TYPE_CHECKING:
@@ -41,7 +43,13 @@ def compile_group(group: Group, runtime: Runtime) -> Run | None:
     real = held.in_real_numbers(group)
     if real is None or not (runtime.description.wide or _is_narrow(real)):
         return None
-    program = plan(real, runtime.description)
+    size = runtime.description.group_size
+    return calls.shrink_until_allowed(lambda size: _compile(group, real, runtime, size), size)
+
+
+def _compile(group: Group, real: Group, runtime: Runtime, group_size: int) -> Run | None:
+    """Return the function of a group, ``real`` without complex numbers, by such work-groups."""
+    program = plan(real, replace(runtime.description, group_size=group_size))
     if program is None:
         return None
     makers = [runtime.prepare_empty(output.type) for output in group.outputs]

@@ -106,6 +106,19 @@ class Accumulator:
         w.emit(Assign(error, self._get(error) + left))
         w.emit(Assign(name, after))
 
+    def variables(self) -> list[tuple[str, DType]]:
+        """Return the variables of the only copy."""
+        return [(name, self.dtype) for name in (*self._parts, *self._errors)]
+
+    def join(self, values: Sequence[Expression]) -> None:
+        """Combine the only copy's variables with others."""
+        w, (name, *errors) = self._w, [name for name, _ in self.variables()]
+        if not errors:
+            w.emit(Assign(name, w.here(combine(self._op, self._get(name), values[0]))))
+            return
+        self._add_exactly(name, errors[0], values[0])
+        w.emit(Assign(errors[0], w.here(self._get(errors[0]) + values[1])))
+
     def close_block(self) -> None:
         """Add each part to its sum."""
         if self.blocked:
@@ -159,6 +172,14 @@ class State:
     def values(self) -> list[Expression]:
         """Return the state."""
         return [variable(name, d) for name, d in zip(self.names, self._dtypes, strict=True)]
+
+    def variables(self) -> list[tuple[str, DType]]:
+        """Return the variables, with their dtypes."""
+        return list(zip(self.names, self._dtypes, strict=True))
+
+    def join(self, values: Sequence[Expression]) -> None:
+        """Combine the state with one that follows."""
+        self.follow(values)
 
     def follow(self, element: Sequence[Expression]) -> None:
         """Combine the state with one that follows."""

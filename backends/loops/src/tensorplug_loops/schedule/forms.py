@@ -1,4 +1,9 @@
-"""How a kernel runs through loops: chosen from lengths and from the machine."""
+"""How a kernel runs through loops: chosen from lengths and from the machine.
+
+On a machine whose work-items are neighbours, a row of ``_TEAM`` elements and more is a
+work-group's, whose work-items read neighbours. Rows side by side, and short ones, are a
+work-item's each: then neighbours read from neighbouring rows.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +14,8 @@ from typing import TYPE_CHECKING, Final
 from tensorplug_loops.schedule.lanes import choose_lanes, count_vectors, lies_near
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tensorplug_loops.machine import Machine
     from tensorplug_loops.schedule.loops import Loops
 
@@ -16,6 +23,9 @@ _SHORT: Final = 32  # elements along the last axis, few enough to reduce one aft
 _ROW: Final = 1 << 10  # elements in which an item takes several rows
 _ITEMS: Final = 8  # that are enough
 _FEW: Final = 16  # terms whose sum loses nothing by being added in order
+_TEAM: Final = 64  # elements of a row, for which a work-group is worth it
+_MEMBERS: Final = 32  # work-items of a group that run at once on most GPUs
+_EACH: Final = 8  # elements of a row for each of them
 _TAP: Final = 3  # length of axes that are unrolled, where there are several
 
 
@@ -30,7 +40,9 @@ class Form:
     ``lanes``: of vectors. ``whole``: whether a segment is all of the axis. ``rows``: whether the
     axis before the last one is a loop in each item, too. ``vectors``: how many are reduced side by
     side. ``few``: whether so few terms are reduced that they are added in order. ``taps``: lengths
-    of the reduced axes, if they are unrolled.
+    of the reduced axes, if they are unrolled. ``members``: work-items of a work-group, which share
+    the reduced axis with the number ``shared``; 1 if each item takes a row. ``across``: whether
+    items that take parts of neighbouring rows are neighbours.
     """
 
     segmented: bool
@@ -42,6 +54,9 @@ class Form:
     few: bool = False
     taps: tuple[int, ...] = ()
     columns: bool = False
+    members: int = 1
+    shared: int = 0
+    across: bool = False
 
 
 def form_of(loops: Loops, machine: Machine, *, split: bool) -> Form:
@@ -57,6 +72,10 @@ def form_of(loops: Loops, machine: Machine, *, split: bool) -> Form:
     lanes = choose_lanes(machine, loops, axis)
     few = prod(taps) <= _FEW and not split
     unrolled = few and len(taps) > 1 and max(taps) <= _TAP and not loops.running
+    members, shared = 1, 0
+    if not loops.running:
+        runs = bool(loops.group.folds)
+        members, shared = choose_team(lengths, loops.reduced, machine, runs=runs)
     row = prod(taps) * lengths[axis] if segmented else 0
     return Form(
         segmented,
@@ -65,5 +84,33 @@ def form_of(loops: Loops, machine: Machine, *, split: bool) -> Form:
         rows=0 < row <= _ROW and not split and prod(lengths[at] for at in kept[:-2]) >= _ITEMS,
         vectors=count_vectors(machine, loops, axis, lanes) if segmented and taps else 1,
         few=few,
-        taps=taps if unrolled else (),
+        taps=taps if unrolled and members == 1 else (),
+        members=members,
+        shared=shared,
+        across=split and members == 1 and not segmented and bool(kept) and kept[-1] == last,
     )
+
+
+def choose_team(
+    lengths: Sequence[int], axes: Sequence[bool], machine: Machine, *, runs: bool
+) -> tuple[int, int]:
+    """Return how many work-items share a row, and which of its reduced axes.
+
+    ``runs``: each takes a run of elements, because their order counts.
+    """
+    least = min(_MEMBERS, machine.group_size)
+    reduced = [length for length, is_reduced in zip(lengths, axes, strict=True) if is_reduced]
+    side = 1
+    for length, is_reduced in zip(reversed(lengths), reversed(axes), strict=True):
+        if is_reduced:
+            break
+        side *= length
+    if not machine.neighbours or not reduced or side >= least:
+        return 1, 0
+    axis = 0 if runs else len(reduced) - 1
+    if reduced[axis] < least and not runs:
+        axis = max(range(len(reduced)), key=reduced.__getitem__)
+    if reduced[axis] < min(_TEAM, 2 * least):
+        return 1, 0
+    wanted = 1 << max(reduced[axis] // _EACH - 1, 0).bit_length()
+    return min(machine.group_size, max(least, wanted)), axis

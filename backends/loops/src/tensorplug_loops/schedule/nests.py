@@ -8,6 +8,7 @@ the results of the level before, and once for the outputs.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from tensorplug.plugin import Expression
@@ -24,6 +25,7 @@ from tensorplug_loops.statements import Array, Kernel, Store, item
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
 
     from tensorplug.plugin import DType
     from tensorplug_loops.machine import Machine
@@ -72,6 +74,10 @@ class Nest:
         if form.split:
             across = w.number(f"n{kept[-1]}") if form.segmented else None
             self._part = number if across is None else w.let(number * across)
+            if form.across:
+                outer = kept[:-1]
+                number, side = w.divided(number, w.number(f"n{kept[-1]}"))
+                w.bind(kept[-1], side)
             length = f"n{self._axes[0]}"
             rest, start, stop = self._segment(number, length, "part", "parts", more=bool(outer))
             self._from, number = (start, stop), rest
@@ -88,7 +94,7 @@ class Nest:
             self._segmented(kept[-1], low, high)
         else:
             self._body()
-        return w.kernel(self._group.name, tuple(self._extra.values()))
+        return w.kernel(self._group.name, tuple(self._extra.values()), group_size=form.members)
 
     def _segment(
         self, number: Expression, length: str, size: str, count: str, *, more: bool
@@ -152,7 +158,10 @@ class Nest:
             return
         if full:
             self._walk(self._axes, full)
-        self._store([j for j, is_full in enumerate(reduced) if not is_full])
+        rest = [j for j, is_full in enumerate(reduced) if not is_full]
+        if rest:
+            with self._once():
+                self._store(rest)
 
     def _is_full(self, j: int) -> bool:
         axes = reduced_axes(self._group)
@@ -165,12 +174,22 @@ class Nest:
             fetch(self.w, self._kept, len(levels_of(self._group)))
             self._store(outputs)
             return
-        low, high = self._bounds(axes[0])
-        if len(axes) > 1 or self.w.lanes > 1:
-            with self.w.loop(axes[0], low, high):
+        if len(axes) > 1 or self.w.lanes > 1 or self._lanes == 1:
+            with self._along(axes[0]):
                 self._walk(axes[1:], outputs)
         else:
-            self._across(axes[0], low, high, lambda: self._walk((), outputs))
+            self._across(axes[0], *self._bounds(axes[0]), lambda: self._walk((), outputs))
+
+    def _along(self, axis: int) -> AbstractContextManager[Expression]:
+        """Write a loop along a reduced axis."""
+        return self.w.loop(axis, *self._bounds(axis))
+
+    def _once(self) -> AbstractContextManager[None]:
+        """Write what is done once in a row."""
+        return nullcontext()
+
+    def _gather(self, variables: Sequence[Accumulator | State]) -> None:
+        """Combine what the work-items of a row have accumulated."""
 
     def _store_free(self) -> None:
         """Write the outputs of a kernel for parts: they need no result."""
@@ -248,7 +267,7 @@ class Nest:
         roots = [root for number in level for root in self._results[number]]
         outside = w.lanes > 1
         folds = [number for number in level if number >= count]
-        flat = outside or bool(folds) or not self._axes
+        flat = outside or bool(folds) or not self._axes or self._form.members > 1
         copies = 1 if flat else self._overlap(roots)
         lanes = w.lanes if flat else self._lanes
         accumulators = {
@@ -274,16 +293,18 @@ class Nest:
             if not axes:
                 add()
             elif len(axes) > 1 or flat:
-                with w.loop(axes[0], *self._bounds(axes[0])):
+                with self._along(axes[0]):
                     walk(axes[1:])
             else:
                 self._inner(axes[0], list(accumulators.values()), copies, add)
 
         walk(self._axes)
+        self._gather([*accumulators.values(), *states.values()])
+        if self._form.split:
+            with self._once():
+                self._write_parts(accumulators, states, across=not flat)
+            return
         for number in level:
-            if self._form.split:
-                self._write_parts(number, accumulators, states, across=not flat)
-                continue
             values = (
                 [accumulators[number].result(across=not flat)]
                 if number < count
@@ -293,30 +314,26 @@ class Nest:
                 w.bind(("result", parameter), value)
 
     def _write_parts(
-        self,
-        number: int,
-        accumulators: dict[int, Accumulator],
-        states: dict[int, State],
-        *,
-        across: bool,
+        self, accumulators: dict[int, Accumulator], states: dict[int, State], *, across: bool
     ) -> None:
         """Write what has accumulated in this item: the arrays are of items."""
         w = self.w
-        values = (
-            [accumulators[number].total(across=across)]
-            if number in accumulators
-            else states[number].values()
-        )
-        for parameter, value in zip(self._parameters(number), values, strict=True):
-            array = Array(f"p{parameter - w.inputs}", value.dtype, written=True)
-            self._extra[array.name] = array
-            w.emit(Store(array.name, self._part_offset(), value))
+        for number in (*accumulators, *states):
+            values = (
+                [accumulators[number].total(across=across)]
+                if number in accumulators
+                else states[number].values()
+            )
+            for parameter, value in zip(self._parameters(number), values, strict=True):
+                array = Array(f"p{parameter - w.inputs}", value.dtype, written=True)
+                self._extra[array.name] = array
+                w.emit(Store(array.name, self._part_offset(), value))
 
     def _part_offset(self) -> Expression:
         """Return where an item's parts lie: along the items, and along the last axis."""
         assert self._part is not None
         if not self._form.segmented:
-            return self._part
+            return self._part  # an item's own number
         return self.w.value(ex.axis(self._kept_axes[-1])) + self._part
 
     def _inner(

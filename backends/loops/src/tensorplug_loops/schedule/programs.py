@@ -16,12 +16,13 @@ from tensorplug.plugin import (
 )
 from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import expressions as ex
-from tensorplug_loops.schedule import columns, scatters
+from tensorplug_loops.schedule import columns, parts, scatters
 from tensorplug_loops.schedule.accumulators import accumulated
 from tensorplug_loops.schedule.forms import Form, form_of
 from tensorplug_loops.schedule.loops import Loops, is_running, reduced_axes
 from tensorplug_loops.schedule.nests import Nest
 from tensorplug_loops.schedule.references import (
+    is_dense,
     levels_of,
     needs_none,
     result_dtypes,
@@ -30,6 +31,7 @@ from tensorplug_loops.schedule.references import (
     used,
 )
 from tensorplug_loops.schedule.structures import dtypes_in, parameter, renumbered
+from tensorplug_loops.schedule.work_groups import WorkGroups
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -38,10 +40,6 @@ if TYPE_CHECKING:
     from tensorplug_loops.machine import Machine
     from tensorplug_loops.statements import Kernel
 
-_PART: Final = 1 << 15  # elements that an item takes of what is reduced
-_LONGEST: Final = 1 << 16  # elements that one item reduces
-_FEW: Final = 4  # items that keep too few cores busy
-_SHORT: Final = 1 << 13  # elements; of more, few items take parts
 _LEAST: Final = 128  # elements of a segment: some vectors of neighbours
 _KERNELS_KEPT: Final = 4096
 
@@ -111,11 +109,11 @@ class _Planner:
         axes, running = reduced_axes(group), is_running(group)
         whole = (True,) * len(axes)
         kept = whole if running else tuple(not axis for axis in axes)
-        split = not running and self._is_split(group, axes)
+        split = not running and parts.is_split(group, axes, self._machine)
         inner = {
             j
             for j, output in enumerate(group.outputs)
-            if not split and output.index is None and output.spans in {kept, whole}
+            if not split and is_dense(group, j) and output.spans in {kept, whole}
         }
         rest = [j for j in range(len(group.outputs)) if j not in inner]
         shape = _along(group.shape, kept)
@@ -153,30 +151,11 @@ class _Planner:
         self.temporaries.append((dtype, size))
         return self._first + len(self.temporaries) - 1
 
-    def _is_split(self, group: Group, axes: Sequence[bool]) -> bool:
-        """Return whether a reduction is to be taken in parts."""
-        reduced = prod(_along(group.shape, axes))
-        kept = prod(_along(group.shape, [not axis for axis in axes]))
-        if not kept or not any(axes):
-            return False
-        if self._has_columns(group, axes) and reduced >= columns.LEAST_ROWS:
-            return True
-        return reduced > _LONGEST or (kept < _FEW and reduced > _SHORT)
-
-    def _has_columns(self, group: Group, axes: Sequence[bool]) -> bool:
-        """Return whether what lies side by side is kept."""
-        inner = 1
-        for length, reduced in zip(reversed(group.shape), reversed(axes), strict=True):
-            if reduced and length > 1:
-                break
-            inner *= length
-        return inner >= columns.LEAST_COLUMNS and not group.folds and not self._machine.neighbours
-
     def _add_elements(self, group: Group, inputs: tuple[int, ...], outputs: Sequence[int]) -> None:
         """Add the launches of a group without reductions."""
         together: dict[tuple[bool, ...], list[int]] = {}
         for j, output in enumerate(group.outputs):
-            if output.index is None:
+            if is_dense(group, j):
                 together.setdefault(output.spans, []).append(j)
             else:
                 self._add_scatter(replace(group, outputs=(output,)), inputs, outputs[j])
@@ -281,26 +260,23 @@ class _Planner:
         loops = Loops(group)
         form = form_of(loops, self._machine, split=True)
         axis = loops.reduced.index(True)
-        below = (
-            prod(
-                length
-                for length, reduced in zip(loops.lengths, loops.reduced, strict=True)
-                if reduced
-            )
-            // loops.lengths[axis]
-        )
-        part = max(1, min(loops.lengths[axis], _PART // below))
-        if form.segmented and below == 1 and self._has_columns(group, reduced_axes(group)):
+        part = parts.choose_part(loops, axis, self._machine)
+        if (
+            form.segmented
+            and sum(loops.reduced) == 1
+            and parts.has_columns(group, reduced_axes(group))
+        ):
             form = replace(form, columns=True, vectors=1)
             part = min(loops.lengths[axis], columns.rows_of_item(group))
-        parts = -(-loops.lengths[axis] // part)
-        loops.values.update(part=part, parts=parts)
+        count = -(-loops.lengths[axis] // part)
+        loops.values.update(part=part, parts=count)
         outer = [
             length
             for length, reduced in zip(loops.lengths, loops.reduced, strict=True)
             if not reduced
         ]
-        shape = (*outer[:-1], parts, outer[-1]) if form.segmented else (*outer, parts)
+        side = form.segmented or form.across
+        shape = (*outer[:-1], count, outer[-1]) if side else (*outer, count)
         wide = self._machine.wide
         dtypes = [
             *(accumulated(each.op, each.expression.dtype, wide=wide) for each in group.reductions),
@@ -308,17 +284,16 @@ class _Planner:
         ]
         temporaries = [self._temporary(dtype, prod(shape)) for dtype in dtypes]
         self._run(group, loops, form, [*(arrays[k] for k in kept), *written, *temporaries])
-        axes = tuple(at == len(shape) - 1 - form.segmented for at in range(len(shape)))
+        axes = tuple(at == len(shape) - 1 - side for at in range(len(shape)))
         spans = tuple(not axis for axis in axes)
         inputs = tuple(
             GroupInput(TensorType(dtype, shape), (True,) * len(shape)) for dtype in dtypes
         )
-        count = len(group.reductions)
         reductions = tuple(
             Reduction(each.op, parameter(at, dtypes[at]), axes)
             for at, each in enumerate(group.reductions)
         )
-        folds, at = [], count
+        folds, at = [], len(reductions)
         for fold in group.folds:
             size = len(fold.elements)
             elements = tuple(parameter(at + k, dtypes[at + k]) for k in range(size))
@@ -369,7 +344,8 @@ class _Planner:
         spans = tuple(output.spans for output in group.outputs)
         key = loops.key, self._machine, form, spans, reduced_axes(group)
         if key not in _kernels:
-            nest = (columns.Columns if form.columns else Nest)(loops, self._machine, form)
+            writer = columns.Columns if form.columns else WorkGroups if form.members > 1 else Nest
+            nest = writer(loops, self._machine, form)
             _keep(key, nest.kernel(), nest.cost)
         self._launch(key, loops, arrays, items, max(1, inside) * _kernels[key][1])
 

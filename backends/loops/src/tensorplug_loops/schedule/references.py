@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tensorplug.plugin import groups
 from tensorplug_loops.schedule.structures import parameters_in, renumbered
 
 if TYPE_CHECKING:
@@ -70,6 +71,27 @@ def used(group: Group) -> tuple[Group, list[int]]:
     new |= {p: p - first + len(kept) for p in read if p >= first}
     smaller = group.rewritten(renumbered(tuple(roots), tuple(sorted(new.items()))))
     return replace(smaller, inputs=tuple(smaller.inputs[k] for k in kept)), kept
+
+
+def is_dense(group: Group, j: int) -> bool:
+    """Return whether an output's elements are written once each: its index reorders axes."""
+    output = group.outputs[j]
+    if output.index is None:
+        return True
+    if output.combine != "last" or not all(output.spans):
+        return False
+    free = [axis for axis, length in enumerate(group.shape) if length > 1]
+    for index, length in zip(output.index, output.type.shape, strict=True):
+        at = groups.affine(index, len(group.shape))
+        along = [axis for axis in free if at.steps[axis]]
+        if at.rest is not None or len(along) > 1:
+            return False
+        step = at.steps[along[0]] if along else 1
+        own = group.shape[along[0]] if along else 1
+        if own != length or (step, at.constant) not in {(1, 0), (-1, length - 1)}:
+            return False
+        free = [axis for axis in free if axis not in along]
+    return not free
 
 
 def needs_none(group: Group, j: int) -> bool:
