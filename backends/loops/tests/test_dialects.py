@@ -93,7 +93,11 @@ def test_casts(compile_group, source):
         x = np.array([False, True])
     elif source in dt.INTEGER:
         x = rng.integers(source.min, source.max, 999, source.numpy, endpoint=True)
-        x[:3] = source.min, source.max, 0
+        # 257 and its like lie between two bfloat16; others lie beside them.
+        ties = [(257 << by) + more for by in range(55) for more in (-1, 0, 1)]
+        hard = [source.min, source.max, 0, *(tie for tie in ties if tie <= source.max)]
+        x[: len(hard)] = hard
+        x[400:] >>= rng.integers(0, 8 * source.itemsize, x[400:].shape, source.numpy)
     else:
         with np.errstate(over="ignore"):
             x = (rng.standard_normal(999) * 10.0 ** rng.integers(-40, 39, 999)).astype(

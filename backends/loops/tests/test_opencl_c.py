@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -10,8 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tensorplug.plugin import BackendUnavailableError
+from tensorplug.plugin import BackendUnavailableError, Group, GroupInput, GroupOutput, TensorType
+from tensorplug.plugin import dtypes as dt
+from tensorplug.plugin import expressions as ex
 from tensorplug_conformance.interpreter import interpreter
+from tensorplug_loops.dialects import c, opencl_c
+from tensorplug_loops.schedule import plan
 
 from .random_groups import draw
 from .test_dialects import assert_same
@@ -51,3 +56,17 @@ def test_random_groups(backend, runtime, seed):
     run = loops.compile_group(group, runtime)
     found = run(*(backend.from_host(np.asarray(array)) for array in arrays))
     assert_same([backend.to_host(each) for each in found], wanted)
+
+
+def test_longs_that_were_ints_are_compared_as_ints():
+    """Mesa 22 takes them for unsigned ones where they are compared with a constant."""
+    first = ex.parameter(0, dt.int32)
+    at = ex.cast(first, dt.int64)
+    inside = ex.apply("logical_and", at < 1, ex.apply("less_equal", ex.constant(0, dt.int64), at))
+    type_, result = TensorType(dt.int32, (9,)), TensorType(dt.bool_, (9,))
+    outputs = (GroupOutput(inside, result, (True,)),)
+    group = Group("compared", (9,), (GroupInput(type_, (True,)),), (), outputs)
+    program = plan(group, replace(c.MACHINE, group_size=1))
+    (launch,) = program.launches
+    text = opencl_c.write(launch.kernel, "compared", narrow=True, apart=True)
+    assert len(re.findall(r"\b(v\d+) < 1;|0 <= (v\d+);", text)) == 2

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from tensorplug.plugin import dtypes as dt
-from tensorplug.plugin import expressions
+from tensorplug.plugin import expressions, narrowing
 from tensorplug_conformance.corpus import wide
 from tensorplug_conformance.floats import kind_of
 
@@ -98,7 +98,9 @@ def _cast(x: Array, dtype: DType) -> Array:
             return whole.astype(np.int64).astype(dtype.numpy)
         wrapped = [int(number) % 2**64 for number in whole.reshape(-1)]
         return np.array(wrapped, np.uint64).reshape(x.shape).astype(dtype.numpy)
-    return x.astype(dtype.numpy)
+    if x.dtype.kind == "c" or x.dtype == bool:
+        return x.astype(dtype.numpy)
+    return narrowing.convert(x, dtype)
 
 
 class _Values:

@@ -66,6 +66,7 @@ class _Writer:
         self._lines: list[str] = []
         self._first: dict[str, None] = {}  # declarations before the kernel, in their order
         self._names: dict[str, Value] = {}
+        self._ints: dict[str, Value] = {}  # what longs were before they were cast
         self._arrays: dict[str, DType] = {}
         self._count = 0
         self._lanes, self._index = 1, ""
@@ -125,7 +126,13 @@ class _Writer:
         return self._names[name]
 
     def _let(self, each: st.Let) -> None:
-        self._enter(each.name, self._value(each.value))
+        value, cast = self._enter(each.name, self._value(each.value)), each.value.op == "cast"
+        if value.dtype is dt.int32:
+            self._ints[each.name] = value
+        elif value.dtype is dt.int64 and cast and each.value.operands[0].op == "variable":
+            before = self._ints.get(str(each.value.operands[0].value))
+            if before is not None:
+                self._ints[each.name] = before
 
     def _declare(self, each: st.Declare) -> None:
         lanes = 1 if self._one_by_one else each.lanes
@@ -313,6 +320,15 @@ class _Writer:
         first = c.over(value._replace(lanes=1), value.lanes)
         return value._replace(text=f"{first.text} + {c.count(value.dtype, value.lanes)}")
 
+    def _as_ints(self, op: str, operands: Sequence[Value]) -> Sequence[Value]:
+        """Return ints instead of longs that were ints, if only ints are compared then.
+
+        Mesa 22 takes such a long for an unsigned one where it is compared with a constant.
+        """
+        ints = [self._ints.get(operand.text, operand) for operand in operands]
+        all_fit = op in c.COMPARED and all(value.dtype is dt.int32 for value in ints)
+        return ints if all_fit else operands
+
     def _operation(self, each: Expression, operands: Sequence[Value]) -> Value:
         op, dtype = each.op, each.dtype
         if op == "constant":
@@ -333,6 +349,7 @@ class _Writer:
             return Value(
                 f"as_{c.TYPES[dtype]}{lanes if lanes > 1 else ''}({operand.text})", dtype, lanes
             )
+        operands = self._as_ints(op, operands)
         own = operands[-1].dtype
         if any(operand.dtype is not own for operand in operands[op == "where" :]):
             own = dt.int64  # an index beside a number

@@ -55,7 +55,7 @@ class Converter:
     def _narrowed(self, x: Expression, source: DType, target: DType) -> Expression:
         """Convert to a narrow float, rounded once; integers to float16 by way of float32."""
         if source not in dt.FLOATING and target is not dt.float16 and source.itemsize > 2:
-            x = ex.cast(_sticky(x) if source.itemsize == 8 else x, dt.float64)
+            x = _sticky(x)
         if x.dtype is dt.float64:
             x = _round_to_odd(x)
         x = ex.cast(x, dt.float32)
@@ -124,10 +124,17 @@ def _round_to_odd(x: Expression) -> Expression:
 
 
 def _sticky(x: Expression) -> Expression:
-    """Make the last 12 bits of a large integer one bit, for float64, which keeps it then."""
-    low = x & 0xFFF
-    marked = (x - low) | ex.where(ex.apply("equal", low, 0), ex.constant(0, x.dtype), 0x800)
-    return ex.where(_size(ex.cast(x, dt.float64)) < 2.0**53, x, marked)
+    """Make the last bits of a large integer one bit, so that float32 holds the rest exactly.
+
+    At least ten bits are left: those of a bfloat16, the next one, and whether others are set.
+    """
+    for bits in (15, 29, 41)[: 1 if x.dtype.itemsize == 4 else 3]:
+        low = x & ((1 << bits) - 1)
+        marked = (x - low) | ex.where(
+            ex.apply("equal", low, 0), ex.constant(0, x.dtype), 1 << (bits - 1)
+        )
+        x = ex.where(_size(ex.cast(x, dt.float32)) < 2.0 ** (bits + 9), x, marked)
+    return x
 
 
 def _whole(x: Expression, target: DType) -> Expression:
