@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from tensorplug.plugin import Group, GroupInput, GroupOutput, TensorType
+from tensorplug.plugin import Group, GroupInput, GroupOutput, TensorType, groups
 from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import expressions as ex
 from tensorplug_conformance.interpreter import interpreter
-from tensorplug_loops.schedule import scatters
+from tensorplug_loops import native
+from tensorplug_loops.dialects import c
+from tensorplug_loops.machine import Machine
+from tensorplug_loops.schedule import plan, scatters
+from tensorplug_loops.schedule.forms import form_of
 from tensorplug_loops.schedule.loops import Loops
+from tensorplug_loops.statements import Shared
 
-from .test_dialects import assert_same, each_compiler
+from .test_dialects import COMPILERS, assert_same, each_compiler
 
+GROUPS = Machine(
+    neighbours=True,
+    group_size=64,
+    shared_bytes=1 << 16,
+    functions=frozenset(ex.FUNCTIONS),
+)
 F = dt.float32
 A, B = ex.axis(0), ex.axis(1)
 
@@ -60,3 +73,65 @@ def test_elements_that_never_meet(compile_group, shape, index, target, initial, 
     arrays = [numbers(shape), numbers(target, 2)][: 2 - (initial is not None)]
     assert_same(compile_group(group)(*arrays), interpreter(group)(*arrays))
     assert scatters.never_meet(Loops(group)) is is_nest
+
+
+def turned(shape, perm, dtype=F, outside=None, costly=False):
+    """Return the group of x, turned and shifted, and others of the output's shape."""
+    target = tuple(shape[axis] for axis in perm)
+    index = [ex.axis(perm.index(axis)) for axis in range(len(shape))]
+    if outside is not None:
+        index[0] = index[0] - 2
+    type_, whole = TensorType(dtype, target), (True,) * len(target)
+    x = groups.mapped(TensorType(dtype, shape), index, target, outside=outside)
+    y, column = GroupInput(type_, whole), (True,) + (False,) * (len(target) - 1)
+    z = GroupInput(TensorType(dtype, target[:1]), column)
+    a, b, row = (ex.parameter(at, dtype) for at in range(3))
+    value = ex.where(a < b, b, a)
+    if costly:
+        value = ex.function("sin", ex.function("exp", value * 0.01))
+    outputs = tuple(
+        GroupOutput(each, type_, whole) for each in (a, value, ex.where(a < b, row, a))
+    )
+    return Group("turned", target, (x, y, z), (), outputs)
+
+
+def by_groups(group):
+    return native.Run(plan(group, GROUPS), 1)
+
+
+@pytest.mark.parametrize(
+    "compile_group", [*COMPILERS.values(), by_groups], ids=[*COMPILERS, "work-groups"]
+)
+@pytest.mark.parametrize(
+    ("shape", "perm", "options"),
+    [
+        ((64, 64), (1, 0), {}),
+        ((67, 131), (1, 0), {}),
+        ((9, 8), (1, 0), {}),
+        ((3, 40, 21), (0, 2, 1), {"outside": 5}),
+        ((3, 40, 2, 21), (0, 3, 2, 1), {}),
+        ((70, 5, 9), (2, 1, 0), {"costly": True}),
+        ((33, 70), (1, 0), {"dtype": dt.int8}),
+        ((33, 70), (1, 0), {"dtype": dt.float64}),
+        ((33, 70), (1, 0), {"dtype": dt.bool_, "outside": True}),
+        ((33, 70), (1, 0), {"dtype": dt.bfloat16}),
+    ],
+)
+def test_tiles(compile_group, shape, perm, options):
+    group = turned(shape, perm, **options)
+    (launch,) = plan(group, c.MACHINE).launches
+    assert any(isinstance(each, Shared) for each in launch.kernel.body)
+    arrays = [
+        np.random.default_rng(at).integers(0, 100, each.type.shape).astype(each.type.dtype.numpy)
+        for at, each in enumerate(group.inputs)
+    ]
+    assert_same(compile_group(group)(*arrays), interpreter(group)(*arrays))
+
+
+def test_axes_that_no_tile_covers():
+    """Short ones, those of one dense axis, and tiles for which a work-group has no memory."""
+    for shape, perm in [((7, 100), (1, 0)), ((100, 7), (1, 0)), ((4, 9, 50), (1, 0, 2))]:
+        assert form_of(Loops(turned(shape, perm)), c.MACHINE, split=False).tiled is None
+    crossed = Loops(turned((50, 50), (1, 0)))
+    assert form_of(crossed, GROUPS, split=False).tiled == (0, 1)
+    assert form_of(crossed, replace(GROUPS, shared_bytes=8000), split=False).tiled is None

@@ -147,7 +147,10 @@ class If:
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """Make an array that the work-items of a work-group share: at the beginning of a kernel."""
+    """Make an array that the work-items of a work-group share: at the beginning of a kernel.
+
+    If they are independent, each has its own.
+    """
 
     name: str
     dtype: DType

@@ -182,6 +182,8 @@ class Text:
                 yield f"{self._named(name)} = {self._value(value)};"
             case Store(array, offset, value):
                 yield f"{array}[{self._value(offset)}] = {self._value(value)};"
+            case Shared(name, dtype, length):  # by nobody: there are no work-groups
+                yield f"{self.type_of(dtype)} {name}[{length}];"
             case Loop(body=inside) | If(then=inside):
                 yield self._head(statement)
                 yield from self._block(inside, "  ")

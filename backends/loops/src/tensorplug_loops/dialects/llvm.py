@@ -15,11 +15,13 @@ import numpy as np
 from tensorplug.plugin import dtypes as dt
 from tensorplug_loops.dialects.llvm_blocks import Blocks
 from tensorplug_loops.statements import (
+    Array,
     Assign,
     Declare,
     If,
     Let,
     Loop,
+    Shared,
     Store,
     name_of,
     neighbouring,
@@ -160,6 +162,10 @@ class _Text(Blocks):
                 self._loop(statement)
             case If(condition, then):
                 self._branch(self._value(condition), then)
+            case Shared(name, dtype, length):
+                self._arrays[name] = Array(name, dtype, written=True)
+                text = self.allocate(f"[{length} x {_memory(dtype)}]")
+                self._names[name] = _Value(text, dt.int64)
             case _:
                 raise TypeError(f"LLVM: {type(statement).__name__} is for other machines")
 

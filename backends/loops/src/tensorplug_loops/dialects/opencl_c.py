@@ -61,7 +61,7 @@ class _Writer:
 
     def __init__(self, *, narrow: bool) -> None:
         self._narrow = dt.int32 if narrow else dt.int64
-        self._items = "get_global_id(0)"
+        self._items, self._space = "get_global_id(0)", "private"
         self._locals: dict[str, str] = {}  # declarations of arrays that work-items share
         self._lines: list[str] = []
         self._first: dict[str, None] = {}  # declarations before the kernel, in their order
@@ -87,7 +87,7 @@ class _Writer:
             parameters.append(f"const {c.TYPES[dtype]} {number.name}")
         parameters.insert(2 * len(kernel.arrays), f"const {c.TYPES[self._narrow]} items")
         if kernel.group_size > 1:  # all of a group go on, or none
-            self._items = "get_group_id(0)"
+            self._items, self._space = "get_group_id(0)", "local"
         self._emit(f"if ({self._items} >= items) return;")
         self._block(kernel.body)
         joined = ",\n  ".join(parameters)
@@ -227,7 +227,8 @@ class _Writer:
 
     def _shared(self, each: st.Shared) -> None:
         self._arrays[each.name] = each.dtype
-        self._locals[each.name] = f"local {c.TYPES[each.dtype]} {each.name}[{each.length}];"
+        type_ = f"{self._space} {c.TYPES[each.dtype]}"
+        self._locals[each.name] = f"{type_} {each.name}[{each.length}];"
 
     def _barrier(self, _: st.Barrier) -> None:
         self._emit("barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);")
@@ -279,7 +280,7 @@ class _Writer:
     def _loose(self, array: str, at: str) -> str:
         ctype, lanes = c.TYPES[self._arrays[array]], self._lanes
         self._first[_LOOSE.format(ctype, lanes)] = None
-        space = "local" if array in self._locals else "global"
+        space = self._space if array in self._locals else "global"
         return f"(({space} loose_{ctype}{lanes} *)({array} + {at}))->v"
 
     def _load(self, each: Expression) -> Value:

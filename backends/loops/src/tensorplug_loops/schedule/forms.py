@@ -11,7 +11,13 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Final
 
-from tensorplug_loops.schedule.lanes import choose_lanes, count_vectors, lies_near
+from tensorplug_loops.schedule.lanes import (
+    choose_lanes,
+    count_vectors,
+    crossed_inputs,
+    dense_axis,
+    lies_near,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,6 +32,8 @@ _FEW: Final = 16  # terms whose sum loses nothing by being added in order
 _TEAM: Final = 64  # elements of a row, for which a work-group is worth it
 _MEMBERS: Final = 32  # work-items of a group that run at once on most GPUs
 _EACH: Final = 8  # elements of a row for each of them
+_SIDE: Final = 8  # elements along an axis, below which tiles would be mostly empty
+_STAGE: Final = 32 * 33 * 8  # bytes of a tile in the memory of a work-group, at most
 _TAP: Final = 3  # length of axes that are unrolled, where there are several
 
 
@@ -42,7 +50,8 @@ class Form:
     side. ``few``: whether so few terms are reduced that they are added in order. ``taps``: lengths
     of the reduced axes, if they are unrolled. ``members``: work-items of a work-group, which share
     the reduced axis with the number ``shared``; 1 if each item takes a row. ``across``: whether
-    items that take parts of neighbouring rows are neighbours.
+    items that take parts of neighbouring rows are neighbours. ``tiled``: the two axes of tiles, if
+    inputs are dense along the first one (``tiles``).
     """
 
     segmented: bool
@@ -57,10 +66,30 @@ class Form:
     members: int = 1
     shared: int = 0
     across: bool = False
+    tiled: tuple[int, int] | None = None
+
+
+def _find_tiled(loops: Loops, machine: Machine) -> tuple[int, int] | None:
+    """Return the axis along which inputs are dense, and the last one, along which outputs are."""
+    last, count = len(loops.lengths) - 1, len(loops.group.inputs)
+    crossed = crossed_inputs(loops) if last > 0 else []
+    most = machine.shared_bytes // _STAGE if machine.neighbours else len(crossed)
+    written = {dense_axis(operand) for operand in loops.operands[count:]}
+    if any(loops.reduced) or len(crossed) > most or written != {last}:
+        return None
+    for k in crossed:
+        axis = dense_axis(loops.operands[k])
+        assert axis is not None
+        if min(loops.lengths[axis], loops.lengths[last]) >= _SIDE:
+            return axis, last
+    return None
 
 
 def form_of(loops: Loops, machine: Machine, *, split: bool) -> Form:
     """Return the form of a kernel."""
+    tiled = _find_tiled(loops, machine)
+    if tiled is not None:
+        return Form(segmented=False, split=False, tiled=tiled)
     lengths = loops.lengths
     kept = [axis for axis, reduced in enumerate(loops.reduced) if not reduced]
     taps = tuple(lengths[axis] for axis, reduced in enumerate(loops.reduced) if reduced)

@@ -84,3 +84,19 @@ def count_vectors(machine: Machine, loops: Loops, axis: int, lanes: int) -> int:
     size = cost(loops.roots) + _LITTLE * len(loops.operands)
     most = min(8 if size <= 8 else 4 if size <= 20 else 2, machine.lanes // lanes)
     return most if lanes > 1 and size <= 40 and loops.lengths[axis] >= most * lanes else 1
+
+
+def dense_axis(operand: Operand) -> int | None:
+    """Return the last axis along which an operand's elements are neighbours."""
+    steps = operand.offset.steps
+    return len(steps) - 1 - steps[::-1].index(1) if 1 in steps else None
+
+
+def crossed_inputs(loops: Loops) -> list[int]:
+    """Return the inputs that are dense along another axis than the last one, which they span."""
+    last = len(loops.lengths) - 1
+    return [
+        k
+        for k, operand in enumerate(loops.operands[: len(loops.group.inputs)])
+        if dense_axis(operand) not in {None, last} and operand.offset.steps[last]
+    ]

@@ -16,7 +16,7 @@ from tensorplug.plugin import (
 )
 from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import expressions as ex
-from tensorplug_loops.schedule import columns, parts, scatters
+from tensorplug_loops.schedule import columns, parts, scatters, tiles
 from tensorplug_loops.schedule.accumulators import accumulated
 from tensorplug_loops.schedule.forms import Form, form_of
 from tensorplug_loops.schedule.loops import Loops, is_running, reduced_axes
@@ -339,12 +339,15 @@ class _Planner:
             form = replace(form, whole=segments == 1, rows=form.rows and segments == 1)
             items, inside = prod(kept[: -1 - form.rows]) * segments, inside * min(size, kept[-1])
             inside *= kept[-2] if form.rows else 1
+        if form.tiled is not None:
+            items, inside = tiles.share_out(loops, form.tiled, self._machine)
         if form.split:
             items, inside = items * loops.values["parts"], inside // loops.values["parts"]
         spans = tuple(output.spans for output in group.outputs)
         key = loops.key, self._machine, form, spans, reduced_axes(group)
         if key not in _kernels:
             writer = columns.Columns if form.columns else WorkGroups if form.members > 1 else Nest
+            writer = writer if form.tiled is None else tiles.Tiles
             nest = writer(loops, self._machine, form)
             _keep(key, nest.kernel(), nest.cost)
         self._launch(key, loops, arrays, items, max(1, inside) * _kernels[key][1])

@@ -246,8 +246,11 @@ class Writer:
 
     def fetch(self, node: Expression, k: int) -> None:
         """Take a value from an operand's element here."""
+        self.know(node, load(self.array(k), node.dtype, self.offset(k)))
+
+    def know(self, node: Expression, value: Expression) -> None:
+        """Take this value for a node of expressions here."""
         scope = self._scope(self.needs(node))
-        value = load(self.array(k), node.dtype, self.offset(k))
         scope.known[id(node)] = self._let(value, scope)
 
     def _write(self, node: Expression, scope: _Scope) -> Expression:
