@@ -110,16 +110,16 @@ def test_a_full_cache_drops_one_program_at_a_time(
         traced.append(x.shape[0])
         return tp.sort(x)
 
-    lengths = range(1, kept + 1)
+    lengths = range(2, kept + 2)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RecompileWarning)
         for n in [*lengths, *lengths]:
             f(tp.zeros((n,)))
         assert traced == [*lengths]
-        f(tp.zeros((kept + 1,)))  # the first length is in its place
-        for n in [*lengths[1:], kept + 1, 1]:
+        f(tp.zeros((kept + 2,)))  # the first length is in its place
+        for n in [*lengths[1:], kept + 2, 2]:
             f(tp.zeros((n,)))
-    assert traced == [*lengths, kept + 1, 1]
+    assert traced == [*lengths, kept + 2, 2]
 
 
 def test_lengths_that_share_code_cause_no_warning() -> None:

@@ -149,13 +149,13 @@ def test_a_float_that_outlives_the_trace_is_useless():
 WARNINGS = {
     "an integer": (lambda n: ((tensor(A), n), {}), "n was 7, now 8", "as a float or as a tensor"),
     "a shape": (
-        lambda n: ((tp.zeros((n + 1,)), 2), {}),
-        r"x was float32\[8\] on cpu, now float32\[9\] on cpu",
+        lambda n: ((tp.zeros((1,) * (n + 1)), 2), {}),
+        r"x was float32\[1(,1){7}\] on cpu, now float32\[1(,1){8}\] on cpu",
         "pad tensors",
     ),
     "a dtype": (
-        lambda n: ((tp.zeros((n,), dtype=(tp.float32, tp.float64)[n % 2]), 2), {}),
-        r"x was float64\[7\] on cpu, now float32\[8\] on cpu",
+        lambda n: ((tp.zeros((1,) * n, dtype=(tp.float32, tp.float64)[n % 2]), 2), {}),
+        r"x was float64\[1(,1){6}\] on cpu, now float32\[1(,1){7}\] on cpu",
         "one dtype and one device",
     ),
     "a used float": (

@@ -12,7 +12,7 @@ import tensorplug as tp
 from tensorplug.compile.fusion.forming import form_group
 from tensorplug.compile.fusion.loops import Leaves, Loops
 from tensorplug.compile.fusion.steps import Steps
-from tensorplug.compile.tracing.trace import Call
+from tensorplug.compile.tracing.calls import Call
 from tensorplug.compile.tracing.values import Value
 from tensorplug.contract import dtypes as dt
 from tensorplug.dispatch.context import current_context, engine_of

@@ -8,9 +8,9 @@ from tensorplug.compile.fusion.groups import fuse
 from tensorplug.compile.fusion.steps import may_be_composite
 from tensorplug.compile.programs.executable import Executable
 from tensorplug.compile.programs.program import Program
+from tensorplug.compile.tracing.calls import Call
 from tensorplug.compile.tracing.decompositions import TracedDecomposition, trace_decomposition
 from tensorplug.compile.tracing.passes import eliminate_common_calls, eliminate_dead_calls
-from tensorplug.compile.tracing.trace import Call
 from tensorplug.compile.tracing.values import Constant, Value
 from tensorplug.contract.spec import TensorType
 from tensorplug.dispatch.device import Usage, now

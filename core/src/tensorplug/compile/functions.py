@@ -34,11 +34,17 @@ from tensorplug.compile.dynamic.sizes import LIMIT as SIZES
 from tensorplug.compile.dynamic.sizes import Dynamic
 from tensorplug.compile.specialized import Specialized
 from tensorplug.compile.tracing.bodies import Body, Request, trace_request
+from tensorplug.compile.tracing.replays import Template, may_replay, replay, without_sizes
 from tensorplug.contract.arguments import flag
 from tensorplug.dispatch.commitment import find_root
 from tensorplug.dispatch.context import current_context, engine_of
 from tensorplug.dispatch.locks import Lock
-from tensorplug.errors import ArgumentError, CompileError, DeviceMismatchError
+from tensorplug.errors import (
+    ArgumentError,
+    CompileError,
+    DeviceMismatchError,
+    KernelRefusedError,
+)
 from tensorplug.tensors import tree
 
 if TYPE_CHECKING:
@@ -190,6 +196,7 @@ class Compiled(Generic[P, R]):
         self._dynamic = None if dynamic is None else Dynamic(f, dynamic)
         self._static_floats = static_floats
         self._known: dict[Hashable, Specialized] = {}
+        self._templates: dict[Hashable, Template] = {}
         self._lock = Lock()
         self._traced = 0  # signatures
         self._latest: recompiles.Signature = {}
@@ -335,12 +342,40 @@ class Compiled(Generic[P, R]):
         """
 
         def trace(request: Request) -> Specialized:
-            if self._dynamic is None:
-                return Specialized.of(request, trace_request(request))
-            return self._dynamic.specialize(request, *call)
+            if self._dynamic is not None:
+                return self._dynamic.specialize(request, *call)
+            return self._replay(request, call[-1]) or self._trace_anew(request, call[-1])
 
         numbers = request.floats.given
         if numbers:
             with contextlib.suppress(CompileError):  # the next trace reports any other reason
                 return trace(request)
         return trace(request._replace(floats=Floats(numbers, static=True)))
+
+    def _trace_anew(self, request: Request, signature: tuple[Hashable, ...]) -> Specialized:
+        """Trace the function; keep the trace, if calls with other sizes may use it again."""
+        traced = trace_request(request)
+        if may_replay(traced):
+            template = Template(traced, request.floats)
+            key = without_sizes(signature)
+            remember(self._templates, key, request.floats.given, template, LIMIT)
+        return Specialized.of(request, traced)
+
+    def _replay(self, request: Request, signature: tuple[Hashable, ...]) -> Specialized | None:
+        """Return the program for a call, by a trace at other sizes; None if there is none."""
+        if not self._templates:
+            return None
+        template = find(self._templates, without_sizes(signature), request.floats.given)
+        if template is None or template.traced.state is not request.engine.registry.state:
+            return None
+        traced = replay(template.traced, request)
+        if traced is None:
+            return None
+        template.used = True
+        request = request._replace(floats=template.floats)
+        try:
+            special = Specialized.of(request, traced)
+        except KernelRefusedError:  # at these sizes, a kernel leaves the call to its decomposition
+            return None
+        special.shared = True
+        return special

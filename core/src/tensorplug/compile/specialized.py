@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from tensorplug.compile.arguments.floats import Floats
     from tensorplug.compile.tracing.bodies import Request, Traced
-    from tensorplug.compile.tracing.trace import Call
+    from tensorplug.compile.tracing.calls import Call
     from tensorplug.compile.tracing.values import Constant, Value
     from tensorplug.contract.backend import Buffer
     from tensorplug.dispatch.context import Context

@@ -320,11 +320,13 @@ class KernelSpec(Facts):
         types: Sequence[InputType],
         given: Mapping[str, Any],
         declared: frozenset[DType] = frozenset(),
+        unwatched: Sequence[InputType] | None = None,
     ) -> tuple[dict[str, Any], tuple[TensorType, ...]]:
         """Check a call and return its canonical attributes and output types.
 
         ``types`` are the inputs' types after promotion, one entry per declared input;
         ``declared`` are dtypes for storage for which the backend has a kernel all the same.
+        ``unwatched``: the same types for inference, which may read all sizes, if there are others.
 
         Raises:
             ArgumentError: a missing input, an unknown or missing or bad attribute, shapes
@@ -335,15 +337,27 @@ class KernelSpec(Facts):
         try:
             self._check_inputs(types, declared)
             attributes = self._canonical(types, given)
-            known = {**attributes, "attributes": attributes}
-            asked = {name: known[name] for name in self._infer_asks}
-            outputs = self._checked(self.infer(*types, **asked))
-            for output, before in zip(outputs, (None, *outputs), strict=False):
-                if output is not before:  # of thousands of equal parts, one
-                    shapes.check_limits(output.shape, output.dtype.itemsize)
+            outputs = self.infer_outputs(unwatched or types, attributes)
         except (ArgumentError, DTypeError) as error:
             raise type(error)(f"{self.describe(types)}: {error}") from None
         return attributes, outputs
+
+    def infer_outputs(
+        self, types: Sequence[InputType], attributes: dict[str, Any]
+    ) -> tuple[TensorType, ...]:
+        """Return the output types of a call with canonical attributes.
+
+        Raises:
+            ArgumentError: shapes do not fit, or an output is too large.
+
+        """
+        known = {**attributes, "attributes": attributes}
+        asked = {name: known[name] for name in self._infer_asks}
+        outputs = self._checked(self.infer(*types, **asked))
+        for output, before in zip(outputs, (None, *outputs), strict=False):
+            if output is not before:  # of thousands of equal parts, one
+                shapes.check_limits(output.shape, output.dtype.itemsize)
+        return outputs
 
     def _checked(self, result: Any) -> tuple[TensorType, ...]:
         """Return what the infer rule gave as a tuple of one type per output.

@@ -68,6 +68,63 @@ class TensorType:
         return f"{self.dtype}[{','.join(sizes)}]"
 
 
+class WatchedType(TensorType):
+    """The type of a tensor in a trace: it notes which sizes are read.
+
+    ``read`` gets them: each size of a shape that was read, hashed, or compared with that of a type
+    from elsewhere. Types of one trace may be compared: whoever uses the trace for other sizes
+    checks that equal ones stay equal.
+    """
+
+    __slots__ = ("_plain", "_read")
+
+    _plain: TensorType
+    _read: set[int]
+
+    def __init__(self, plain: TensorType, read: set[int]) -> None:
+        for name, value in (("dtype", plain.dtype), ("_plain", plain), ("_read", read)):
+            object.__setattr__(self, name, value)
+
+    @property
+    def shape(self) -> shapes.Shape:
+        """Size of each dimension, which is noted."""
+        self._read.update(self._plain.shape)
+        return self._plain.shape
+
+    @property
+    def rank(self) -> int:
+        """Number of dimensions."""
+        return len(self._plain.shape)
+
+    def admits(self, other: TensorType) -> bool:
+        """Return whether ``other`` is this type."""
+        return self._plain.admits(unwatched(other))
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, WatchedType) and other._read is self._read:
+            return self._plain == other._plain
+        self._read.update(self._plain.shape)
+        return self._plain == (other._plain if isinstance(other, WatchedType) else other)
+
+    def __hash__(self) -> int:
+        self._read.update(self._plain.shape)
+        return hash(self._plain)
+
+    def __repr__(self) -> str:
+        self._read.update(self._plain.shape)
+        return repr(self._plain)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return TensorType, (self.dtype, self.shape)
+
+
+def unwatched(type_: Any) -> Any:
+    """Return the type of an input, a list of them or None, with types whose sizes may be read."""
+    if type_.__class__ is WatchedType:
+        return type_._plain
+    return [unwatched(member) for member in type_] if isinstance(type_, list) else type_
+
+
 InputType = TensorType | list[TensorType] | None  # one, a variadic input's list, or absent
 InputTypes = dict[str, Any]  # name -> InputType; Any, because each input's form is the spec's
 

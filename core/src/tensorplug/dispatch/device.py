@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.contract import capabilities
 from tensorplug.contract.dtypes import string
+from tensorplug.contract.tensor_types import unwatched
 from tensorplug.dispatch.eager import EAGER
 from tensorplug.dispatch.locks import Lock
 from tensorplug.dispatch.weak import WeakValues
@@ -176,7 +177,7 @@ class Device:
             with self.lock:
                 known = self._placements.get(key)
                 if known is None:
-                    type_ = type_ if free is None else free.type
+                    type_ = unwatched(type_) if free is None else free.type
                     known = self._placements[key] = Placement(self, type_, free)
         return known
 

@@ -99,7 +99,7 @@ class Tensor:
     @property
     def ndim(self) -> int:
         """Number of dimensions."""
-        return len(self._placement.type.shape)
+        return self._placement.type.rank
 
     @property
     def size(self) -> int:

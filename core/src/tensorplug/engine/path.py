@@ -21,6 +21,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tensorplug.contract.dtypes import STORAGE
+from tensorplug.contract.tensor_types import unwatched
 from tensorplug.dispatch.context import current_context, innermost, use_context
 from tensorplug.dispatch.observer import execute, notify, promote, report_inputs
 from tensorplug.dispatch.tensor import Tensor
@@ -261,7 +262,8 @@ class Path:
         """Return the plan of a call and the steps tried; ``known``: what ``Plan`` may know."""
         kernel = self.registry.state.kernel(spec.name, device.backend.name)
         named = (kernel and kernel.entry.dtypes) or frozenset()
-        canonical, outputs = spec.resolve(types, attributes, named & STORAGE)
+        plain = None if device.is_real else unwatched(list(types))
+        canonical, outputs = spec.resolve(types, attributes, named & STORAGE, plain)
         plan = plans.Plan(spec, canonical, device, types, outputs, self.registry.state, **known)
         resolution.check_dtypes(plan)
         return plan, device.interpreter.resolve(self, plan)

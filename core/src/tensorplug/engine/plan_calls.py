@@ -6,14 +6,39 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.dispatch.calls import dispatch, dispatch_binary, dispatch_multiple, dispatch_unary
+from tensorplug.engine.plans import Plan, resolve_native, unresolved
 from tensorplug.engine.widening import find_decomposition, unsupported_dtype
+from tensorplug.errors import KernelRefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tensorplug.contract.entries import DecompositionEntry
+    from tensorplug.contract.spec import InputType
     from tensorplug.dispatch.tensor import Tensor
-    from tensorplug.engine.plans import Plan
+    from tensorplug.engine.plans import Step
+
+
+def at_sizes(plan: Plan, inputs: Sequence[InputType]) -> Plan:
+    """Return the plan of the same native call for inputs of other sizes, not yet ``complete``."""
+    outputs = plan.spec.infer_outputs(inputs, plan.attributes)
+    other = Plan(
+        plan.spec, plan.attributes, plan.device, inputs, outputs, plan.state, interned=True
+    )
+    other.owner, other.takes_buffers = plan.owner, True
+    return other
+
+
+def complete(plan: Plan) -> None:
+    """Prepare the kernel of a plan that ``at_sizes`` has made, if that is not done yet.
+
+    Raises:
+        KernelRefusedError: the kernel does not take these sizes.
+
+    """
+    steps: list[Step] = []
+    if plan.call is unresolved and not resolve_native(plan, steps):
+        raise KernelRefusedError(steps[-1][1])
 
 
 def run_call(plan: Plan, inputs: Sequence[Any], **changes: Any) -> list[Tensor]:

@@ -109,7 +109,7 @@ class Plan:
         self.traceable: bool = False
         self.how: How = "native"
         self.owner: Owner | None = None
-        self.call: Callable[..., Any] = _unresolved
+        self.call: Callable[..., Any] = unresolved
 
     def describe(self) -> str:
         """Return the call as text: ``Add(a=float32[3], b=float32[3])``."""
@@ -331,7 +331,8 @@ def _intern(device: Device, types: Sequence[InputType]) -> list[InputType]:
     return interned
 
 
-def _unresolved(*_inputs: Any) -> Any:
+def unresolved(*_inputs: Any) -> Any:
+    """Stand for what a plan calls until that is decided."""
     raise AssertionError("a plan ran before it was resolved")
 
 

@@ -11,7 +11,7 @@ from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from tensorplug.compile.tracing.trace import Call
+    from tensorplug.compile.tracing.calls import Call
     from tensorplug.contract.backend import Buffer
     from tensorplug.engine.engine import Engine
 

@@ -13,7 +13,7 @@ from tensorplug.compile.control.hoisting import hoist
 from tensorplug.compile.control.repeated import SCAN, WHILE, ScanPlan, WhilePlan
 from tensorplug.compile.control.sinking import sink
 from tensorplug.compile.control.sub_traces import trace_function
-from tensorplug.compile.tracing.trace import Call
+from tensorplug.compile.tracing.calls import Call
 from tensorplug.contract.spec import TensorType
 from tensorplug.dispatch.context import current_context
 

@@ -21,7 +21,8 @@ from tensorplug.ops.matrix_products import BATCH_MAT_MUL
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from tensorplug.compile.tracing.trace import Call, Trace
+    from tensorplug.compile.tracing.calls import Call
+    from tensorplug.compile.tracing.trace import Trace
     from tensorplug.compile.tracing.values import Constant, Value
     from tensorplug.dispatch.tensor import Tensor
 

@@ -16,7 +16,7 @@ from tensorplug.ops.indexing import slicing
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
-    from tensorplug.compile.tracing.trace import Call
+    from tensorplug.compile.tracing.calls import Call
     from tensorplug.contract.backend import Buffer
     from tensorplug.engine.engine import Engine
 

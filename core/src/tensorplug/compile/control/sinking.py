@@ -19,7 +19,8 @@ from tensorplug.ops.matrix_products import BATCH_MAT_MUL
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tensorplug.compile.tracing.trace import Call, Trace
+    from tensorplug.compile.tracing.calls import Call
+    from tensorplug.compile.tracing.trace import Trace
     from tensorplug.dispatch.tensor import Tensor
 
 

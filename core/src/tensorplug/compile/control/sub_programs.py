@@ -14,8 +14,8 @@ from tensorplug.dispatch.context import current_context
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from tensorplug.compile.tracing.calls import Call
     from tensorplug.compile.tracing.nested import NestedPlan
-    from tensorplug.compile.tracing.trace import Call
     from tensorplug.compile.tracing.values import Constant, Value
     from tensorplug.contract.backend import Buffer
     from tensorplug.contract.spec import TensorType

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from tensorplug.compile.control.repeated import SCAN
 from tensorplug.compile.control.sub_programs import SubProgram
 from tensorplug.compile.dynamic.padding import judge, same_call
+from tensorplug.compile.tracing.calls import Call
 from tensorplug.compile.tracing.decompositions import trace_decomposition
 from tensorplug.compile.tracing.nested import NestedPlan
 from tensorplug.compile.tracing.passes import eliminate_dead_calls
-from tensorplug.compile.tracing.trace import Call, Trace
+from tensorplug.compile.tracing.trace import Trace
 from tensorplug.compile.tracing.values import Constant, Value
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.padding import RefusedError

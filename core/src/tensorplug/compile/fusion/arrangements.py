@@ -10,7 +10,7 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from tensorplug.compile.tracing.trace import Call
+from tensorplug.compile.tracing.calls import Call
 from tensorplug.compile.tracing.values import Constant, Value
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.ops import movement

@@ -16,7 +16,7 @@ from tensorplug.compile.fusion.arrangements import Arrangements, shape_of
 from tensorplug.compile.fusion.reshapes import broadcast_before
 from tensorplug.compile.fusion.steps import Steps
 from tensorplug.compile.fusion.structures import has_step
-from tensorplug.compile.tracing.trace import Call
+from tensorplug.compile.tracing.calls import Call
 from tensorplug.compile.tracing.values import Constant, Value
 from tensorplug.contract import dtypes as dt
 from tensorplug.ops import matrix_products, movement

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from tensorplug.compile.fusion.loops import Source
     from tensorplug.compile.fusion.steps import Step
-    from tensorplug.compile.tracing.trace import Call
+    from tensorplug.compile.tracing.calls import Call
     from tensorplug.compile.tracing.values import Constant, Value
     from tensorplug.contract.backend import CompilesGroups
     from tensorplug.contract.shapes import Shape

@@ -20,7 +20,7 @@ from tensorplug.compile.fusion.arrangements import (
 )
 from tensorplug.compile.fusion.reshapes import moved
 from tensorplug.compile.fusion.steps import Composite, Elementwise, Steps
-from tensorplug.compile.tracing.trace import Call
+from tensorplug.compile.tracing.calls import Call
 from tensorplug.compile.tracing.values import Constant, Value
 from tensorplug.contract.windows import channel_axis
 from tensorplug.ops import extents, joining, movement, reduction
@@ -31,7 +31,7 @@ from tensorplug.ops.nn.convolution import convolution, depthwise, dilated_poolin
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tensorplug.compile.tracing.trace import Operand as Input
+    from tensorplug.compile.tracing.calls import Operand as Input
     from tensorplug.contract.spec import KernelSpec
     from tensorplug.engine.engine import Engine
 

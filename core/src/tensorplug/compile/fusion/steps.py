@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from tensorplug.compile.tracing.decompositions import trace_decomposition
 from tensorplug.compile.tracing.passes import eliminate_dead_calls
+from tensorplug.compile.tracing.sizes import declared_sizes
 from tensorplug.compile.tracing.values import Constant
 from tensorplug.contract.expressions import parameter
 from tensorplug.contract.spec import TensorType
@@ -20,7 +21,7 @@ from tensorplug.ops import movement, reduction
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from tensorplug.compile.tracing.trace import Call
+    from tensorplug.compile.tracing.calls import Call
     from tensorplug.compile.tracing.values import Value
     from tensorplug.contract.expression_rules import ExpressionRule
     from tensorplug.engine.engine import Engine
@@ -146,16 +147,7 @@ def describe(plan: Plan) -> Hashable:
     by_ops = owned is not None and not (owned.entry.on_host or owned.entry.alone)
     if spec is movement.RESHAPE or not (by_ops or spec.expression_rule or spec in _REDUCTIONS):
         return spec, plan.how, plan.owner
-    sizes: list[Any] = []
-    if owned is not None and owned.entry.reads:
-        first = next((type_ for type_ in plan.operand_types()), None)
-        for name in owned.entry.reads:
-            axes = plan.attributes[name]
-            shape = () if first is None else first.shape
-            if axes is None:
-                sizes += shape
-            else:
-                sizes += [shape[axis] for axis in (axes if isinstance(axes, tuple) else (axes,))]
+    sizes = declared_sizes(plan, owned) or () if by_ops else ()
     return spec, plan.how, plan.owner, *freeze_attributes(plan.attributes), *sizes
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 
     from tensorplug.compile.fusion.steps import Steps
-    from tensorplug.compile.tracing.trace import Call
+    from tensorplug.compile.tracing.calls import Call
     from tensorplug.contract.backend import CompilesGroups
     from tensorplug.contract.groups import Group
     from tensorplug.contract.shapes import Shape

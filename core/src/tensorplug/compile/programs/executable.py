@@ -15,6 +15,7 @@ from tensorplug.compile.tracing.values import Constant
 from tensorplug.dispatch.observer import execute
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.engine.operands import flatten
+from tensorplug.engine.plan_calls import complete
 from tensorplug.errors import TensorplugError
 from tensorplug.ops import extents, movement
 from tensorplug.ops.indexing import slicing
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from tensorplug.compile.fusion.structures import FusedCall
     from tensorplug.compile.programs.program import FlatProgram, Program
-    from tensorplug.compile.tracing.trace import Call
+    from tensorplug.compile.tracing.calls import Call
     from tensorplug.compile.tracing.values import Value
     from tensorplug.contract.backend import Buffer
     from tensorplug.dispatch.observer import Observer
@@ -68,17 +69,15 @@ class Executable:
         for call in program.calls:
             if isinstance(call.plan, NestedPlan):
                 call.plan.prepare(engine, partial(Executable, fuses=fuses), fuses=fuses)
-        flat = program.flat()
         groups = program.device.capabilities.groups
-        calls = flat.calls
-        inside: set[int] = set()
+        fused: Sequence[FusedCall] = ()
         if groups is not None and fuses:
             owned = _find_owned(program, donated)
             fusion = fuse(engine, groups, program.calls, program.wanted, small=small, owned=owned)
-            program.fusion = fusion
-            if fusion.groups:
-                inside = {at for fused in fusion.groups for at in fused.members}
-                calls = _with_groups(program, calls, fusion.groups, inside)
+            program.fusion, fused = fusion, fusion.groups
+        inside = {at for each in fused for at in each.members}
+        flat = program.flat(inside)
+        calls = _with_groups(program, flat.calls, fused, inside) if fused else flat.calls
         inputs = len(program.inputs)
         self._blank = [flat.constants.get(at) for at in range(inputs, flat.slots)]
         self._outputs = [program.slots[value] for value in program.wanted]
@@ -126,6 +125,7 @@ class Executable:
         values = [*buffers, *self._blank]
         for call, done in zip(program.calls, last, strict=True):
             tensors = [_tensor(operand, values, slots) for operand in call.inputs]
+            complete(call.plan)
             try:
                 outputs = execute(
                     observers, call.plan, tensors, partial(_run_verified, call, tensors)
@@ -171,11 +171,15 @@ def _with_groups(
     groups: Sequence[FusedCall],
     inside: Collection[int],
 ) -> list[FlatCall]:
-    """Return the calls, with groups in the places of their last members (all: ``inside``)."""
+    """Return all calls: ``calls``, with groups in the places of their last members.
+
+    ``inside``: the places of all members.
+    """
     slots = program.slots
     last = {max(fused.members): fused for fused in groups}
     result = []
-    for at, call in enumerate(calls):
+    others = iter(calls)
+    for at in range(len(program.calls)):
         fused = last.get(at)
         if fused is not None:
             inputs = tuple(slots[source] for source in fused.inputs)
@@ -187,7 +191,7 @@ def _with_groups(
             overwrites = tuple(inputs[at] for at in places)
             result.append(FlatCall(name, None, inputs, outputs, True, run, overwrites))  # noqa: FBT003  # a record
         elif at not in inside:
-            result.append(call)
+            result.append(next(others))
     return result
 
 

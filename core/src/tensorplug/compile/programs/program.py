@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 from tensorplug.compile.tracing.nested import NestedPlan
 from tensorplug.compile.tracing.values import Constant, Value
 from tensorplug.dispatch.tensor import Tensor
-from tensorplug.engine.plan_calls import run_call
+from tensorplug.engine.plan_calls import complete, run_call
 from tensorplug.errors import CompileError
 from tensorplug.observers.observation import describe
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from tensorplug.compile.fusion.groups import Fusion
     from tensorplug.compile.fusion.structures import FusedCall
     from tensorplug.compile.programs.memory import ProgramMemory
-    from tensorplug.compile.tracing.trace import Call
+    from tensorplug.compile.tracing.calls import Call
     from tensorplug.contract.spec import KernelSpec
     from tensorplug.dispatch.device import Device
     from tensorplug.engine.plans import Plan
@@ -87,15 +87,16 @@ class Program:
         for value in self.wanted:
             self.slots.setdefault(value, len(self.slots))
 
-    def flat(self) -> FlatProgram:
-        """Return the program with numbers for its values."""
+    def flat(self, inside: Collection[int] = ()) -> FlatProgram:
+        """Return the program with numbers for its values, without the calls at ``inside``."""
         constants = {at: key.buffer for key, at in self.slots.items() if isinstance(key, Constant)}
         results = frozenset(self.slots[value] for value in self.wanted)
-        calls = [self._flat(call) for call in self.calls]
+        calls = [self._flat(call) for at, call in enumerate(self.calls) if at not in inside]
         return FlatProgram(calls, len(self.slots), constants, results)
 
     def _flat(self, call: Call) -> FlatCall:
         plan, slots = call.plan, self.slots
+        complete(plan)
         return FlatCall(
             plan.spec.name,
             plan.spec if plan.takes_buffers else None,

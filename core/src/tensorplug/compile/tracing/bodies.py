@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tensorplug.compile.arguments.floats import TracedFloat
-from tensorplug.compile.tracing.passes import eliminate_dead_calls
 from tensorplug.compile.tracing.trace import Trace
 from tensorplug.compile.tracing.values import error
 from tensorplug.dispatch.context import current_context, use_context
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
     from tensorplug.autodiff.recording import Recording
     from tensorplug.compile.arguments.floats import Floats
-    from tensorplug.compile.tracing.trace import Call, Read
+    from tensorplug.compile.tracing.calls import Call, Read
     from tensorplug.compile.tracing.values import Constant, Held, Value
     from tensorplug.contract.dtypes import DType
     from tensorplug.dispatch.device import Device
@@ -183,7 +182,8 @@ class Traced(NamedTuple):
     inputs from variables and generators; ``held``: the Python numbers that the function assigns,
     each with the position of the traced float if it is one; ``changed``: the arguments to which
     it assigns; ``state``: the registry state of its plans; ``autocast``: the dtype of the block
-    of its calls; ``committed``: whether the results are.
+    of its calls; ``committed``: whether the results are; ``sizes_read``: the sizes on which the
+    function depends, None if that is not known.
     """
 
     calls: list[Call]
@@ -198,6 +198,7 @@ class Traced(NamedTuple):
     state: State
     autocast: DType | None
     committed: bool
+    sizes_read: frozenset[int] | None
 
     def effects_on(self) -> list[int]:
         """Return the identities of all that it reads or assigns other than its arguments."""
@@ -208,7 +209,7 @@ class Traced(NamedTuple):
 
 def trace_request(request: Request, *, moves: bool = True) -> Traced:
     """Trace the function of a request; ``moves``: see ``Trace``."""
-    engine, device, body, arguments, floats, donated, committed = request
+    engine, device, body, _, floats, _, committed = request
     state, autocast = engine.registry.state, current_context().autocast
     trace = Trace(engine, device, floats, moves=moves, committed=committed)
     entries = [trace.enter(body.leaves[at]) for at in body.places]
@@ -223,13 +224,11 @@ def trace_request(request: Request, *, moves: bool = True) -> Traced:
         recorded = trace.finish()
     inputs = [value for value, _ in entries] + [read.value for read in recorded.reads]
     inputs += recorded.numbers
-    donated_ids = {id(tensor) for tensor in donated}
-    free = [value for value, x in zip(inputs, arguments) if id(x) in donated_ids]  # noqa: B905  # reads follow
     return Traced(
-        eliminate_dead_calls(recorded.calls, results),
+        recorded.calls,
         inputs,
         results,
-        free,
+        find_donated(inputs, request),
         result.without_tensors(),
         recorded.reads,
         [variable for variable, _ in assigned],
@@ -241,4 +240,12 @@ def trace_request(request: Request, *, moves: bool = True) -> Traced:
         state,
         autocast,
         trace.committed,
+        None if trace.exact else frozenset(trace.sizes_read | trace.sizes_declared),
     )
+
+
+def find_donated(inputs: Sequence[Value], request: Request) -> list[Value]:
+    """Return the inputs of a program whose memory it may use: of tensors given up."""
+    donated = {id(tensor) for tensor in request.donated}
+    arguments = request.arguments
+    return [value for value, x in zip(inputs, arguments) if id(x) in donated]  # noqa: B905  # reads follow

@@ -15,7 +15,7 @@ from tensorplug.engine.widening import find_decomposition
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.compile.tracing.trace import Call, Recorded
+    from tensorplug.compile.tracing.calls import Call, Recorded
     from tensorplug.compile.tracing.values import Constant, Value
     from tensorplug.dispatch.device import Device
     from tensorplug.engine.engine import Engine
@@ -45,8 +45,7 @@ class _Trace(Trace):
         """Resolve ``plan`` so that it records calls; with ``expand``, without resolving these."""
         if self.expand is None:
             return super().resolve(engine, plan)
-        outputs = [output.type for output in plan.outputs]
-        real = Plan(plan.spec, plan.attributes, self.real, plan.inputs, outputs, plan.state)
+        real = self._real(plan)
         if not (self.expand(real) and resolve_decomposition(plan, [])):
             plan.call, plan.how = partial(self.record, real), "traced"
         return []

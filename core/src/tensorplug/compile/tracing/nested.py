@@ -18,7 +18,7 @@ from tensorplug.engine.plans import Plan
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from tensorplug.compile.tracing.trace import Call
+    from tensorplug.compile.tracing.calls import Call
     from tensorplug.contract.backend import Buffer
     from tensorplug.contract.spec import KernelSpec, TensorType
     from tensorplug.dispatch.device import Device

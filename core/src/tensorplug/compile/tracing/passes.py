@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tensorplug.compile.tracing.calls import Call
 from tensorplug.compile.tracing.nested import NestedPlan
-from tensorplug.compile.tracing.trace import Call
 from tensorplug.compile.tracing.values import Constant, Value
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping, Sequence
 
-    from tensorplug.compile.tracing.trace import Operand
+    from tensorplug.compile.tracing.calls import Operand
 
 
 Wanted = Value | Constant

@@ -9,20 +9,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from tensorplug.autodiff.tape import find_boundary, mark
 from tensorplug.compile.arguments.floats import Floats, TracedFloat, fixed
+from tensorplug.compile.tracing.calls import Call, Read, Recorded
+from tensorplug.compile.tracing.sizes import declared_sizes
 from tensorplug.compile.tracing.traced_device import TracedDevice
 from tensorplug.compile.tracing.uniform import OF_TYPES, Uniform
 from tensorplug.compile.tracing.values import Constant, Held, Value, error, needs_data
 from tensorplug.contract import dtypes as dt
+from tensorplug.contract.tensor_types import unwatched
 from tensorplug.dispatch.context import Context, current_context
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.engine.logical_devices import Carried, LogicalDevice
-from tensorplug.engine.operands import flatten
 from tensorplug.engine.plans import BY_OPS, Plan
 from tensorplug.engine.resolution import resolve, resolve_decomposition
+from tensorplug.engine.stand_ins import StandInDevice
+from tensorplug.engine.widening import find_decomposition
 from tensorplug.observers import callsite
 
 if TYPE_CHECKING:
@@ -30,6 +34,7 @@ if TYPE_CHECKING:
 
     from tensorplug.autodiff.recording import Recording
     from tensorplug.compile.arguments.floats import FloatInput
+    from tensorplug.compile.tracing.calls import Operand
     from tensorplug.contract.dtypes import DType
     from tensorplug.contract.spec import TensorType
     from tensorplug.dispatch.device import Device, Placement
@@ -39,48 +44,6 @@ if TYPE_CHECKING:
     from tensorplug.tensors.variable import Variable
 
 
-Operand: TypeAlias = "Value | Constant | list[Value | Constant] | None"
-
-
-@dataclass(eq=False, slots=True)
-class Call:
-    """One kernel call of a program: a plan of the real device, and the line of the call."""
-
-    plan: Plan
-    inputs: list[Operand]
-    outputs: list[Value]
-    site: CallSite | None = None
-
-    def operands(self) -> list[Value | Constant]:
-        """Return the inputs as one list, without absent ones."""
-        return flatten(self.inputs)
-
-
-@dataclass(eq=False, slots=True)
-class Read:
-    """An input that each run of a program reads from a variable or a generator."""
-
-    source: Any
-    fetch: Callable[[], Tensor]
-    value: Value
-
-
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """What a finished trace has recorded: for a program."""
-
-    calls: list[Call]
-    reads: list[Read]
-    held: list[tuple[Held, Any]]
-    floats: Floats
-    by_float: Mapping[FloatInput, Value]
-
-    @property
-    def numbers(self) -> list[Value]:
-        """The inputs of the program that are made of floats, in the order of ``floats.inputs``."""
-        return [self.by_float[input_] for input_ in self.floats.inputs]
-
-
 @dataclass(eq=False)
 class Trace:
     """The recorded calls and reads of one function on one device, in order.
@@ -88,7 +51,8 @@ class Trace:
     ``folds``: whether calls that do not depend on the function's arguments run at once, and every
     run uses their results. ``moves``: whether products move out of loops, which gives them other
     shapes than the function did. ``committed``: whether a tensor of the function is committed to
-    the device, and so all results.
+    the device, and so all results. ``sizes_read``: by Python code, which may do something else at
+    other sizes; ``exact``: whether it may have read others, too.
     """
 
     engine: Engine
@@ -98,8 +62,16 @@ class Trace:
     moves: bool = True
     finished: bool = False
     committed: bool = False
+    exact: bool = False
 
     def __post_init__(self) -> None:
+        self.sizes_read: set[int] = set()
+        self.sizes_declared: set[int] = set()  # of those that decompositions read
+        device = current_context().device
+        while isinstance(device, StandInDevice):
+            if isinstance(device.interpreter, Trace):
+                device.interpreter.exact = True
+            device = device.real
         self.since: int = mark()
         self._differentiated = current_context().recording is not None
         self.device: TracedDevice = TracedDevice(self)
@@ -326,12 +298,30 @@ class Trace:
 
     def resolve(self, engine: Engine, plan: Plan) -> list[Step]:
         """Resolve ``plan`` so that it records calls of the real device's plan or decomposition."""
-        outputs = [output.type for output in plan.outputs]
-        real = Plan(plan.spec, plan.attributes, self.real, plan.inputs, outputs, plan.state)
+        real = self._real(plan)
         steps = resolve(engine, real)
-        if not (self.expands(real) and resolve_decomposition(plan, [])):
+        if self.expands(real) and resolve_decomposition(plan, []):
+            plan.call = partial(self._expand, real, plan.call)
+        else:
             plan.call, plan.how, plan.owner = partial(self.record, real), "traced", real.owner
         return steps
+
+    def _real(self, plan: Plan) -> Plan:
+        """Return the plan of the same call on the real device."""
+        outputs = [unwatched(output.type) for output in plan.outputs]
+        inputs = unwatched(plan.inputs)
+        return Plan(plan.spec, plan.attributes, self.real, inputs, outputs, plan.state)
+
+    def _expand(self, plan: Plan, run: Callable[..., Any], *tensors: Any) -> Any:
+        """Record the calls of a decomposition, which says which sizes it reads."""
+        read = self.sizes_read.copy()
+        outputs = run(*tensors)
+        declared = declared_sizes(plan, find_decomposition(plan))
+        self.exact = self.exact or declared is None
+        self.sizes_read.clear()  # which the types refer to
+        self.sizes_read.update(read)
+        self.sizes_declared.update(declared or ())
+        return outputs
 
     def constants(self, device: Device) -> Device:  # noqa: ARG002  # of real devices
         """Return the device whose cache keeps the function's Python numbers as tensors."""
@@ -361,6 +351,7 @@ class Trace:
         create = OF_TYPES.get(plan.spec)
         if create is not None:
             type_ = plan.output.type
+            self.sizes_read.update(type_.shape)
             outputs = [create(type_.shape, dtype=type_.dtype)]
         elif self.folds and not any(isinstance(operand, Value) for operand in recorded.operands()):
             outputs = self._compute(plan, inputs)

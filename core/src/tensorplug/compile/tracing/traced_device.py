@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tensorplug.compile.tracing.values import Value, error, needs_data
+from tensorplug.contract.tensor_types import WatchedType, unwatched
+from tensorplug.dispatch.device import Placement
 from tensorplug.engine.stand_ins import StandInBackend, StandInDevice
 from tensorplug.errors import DeviceMismatchError
 
@@ -12,7 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from tensorplug.contract.spec import TensorType
-    from tensorplug.dispatch.device import Device, Placement
+    from tensorplug.dispatch.device import Device
 
 
 class Tracing(Protocol):
@@ -21,6 +23,7 @@ class Tracing(Protocol):
     real: Device
     finished: bool
     committed: bool
+    sizes_read: set[int]
 
 
 class _TracedBackend(StandInBackend):
@@ -51,14 +54,28 @@ class _TracedBackend(StandInBackend):
 class TracedDevice(StandInDevice):
     """Replaces a real device while a function is traced."""
 
-    __slots__ = ()
+    __slots__ = ("_watched",)
 
     def __init__(self, trace: Tracing) -> None:
         super().__init__(trace.real, _TracedBackend(trace), trace)
+        self._watched: dict[TensorType, Placement] = {}
 
     def placement(self, type_: TensorType, *, committed: bool = False) -> Placement:  # noqa: ARG002  # see below
-        """Return the placement of ``type_``; the trace says whether all results are committed."""
-        return super().placement(type_)
+        """Return the placement of ``type_``; the trace says whether all results are committed.
+
+        Its type notes which sizes are read.
+        """
+        plain = unwatched(type_)
+        known = self._watched.get(plain)
+        if known is None:
+            made = Placement(self, WatchedType(plain, self.interpreter.sizes_read))
+            known = self._watched.setdefault(plain, made)
+        return known
+
+    def forget_plans(self) -> None:
+        """Drop every plan and placement: the trace has ended."""
+        super().forget_plans()
+        self._watched.clear()
 
     def beside(self, device: Device) -> Device:
         """Return this device for the real one below: a program runs on one device.
