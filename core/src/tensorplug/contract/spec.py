@@ -320,13 +320,11 @@ class KernelSpec(Facts):
         types: Sequence[InputType],
         given: Mapping[str, Any],
         declared: frozenset[DType] = frozenset(),
-        unwatched: Sequence[InputType] | None = None,
     ) -> tuple[dict[str, Any], tuple[TensorType, ...]]:
         """Check a call and return its canonical attributes and output types.
 
         ``types`` are the inputs' types after promotion, one entry per declared input;
         ``declared`` are dtypes for storage for which the backend has a kernel all the same.
-        ``unwatched``: the same types for inference, which may read all sizes, if there are others.
 
         Raises:
             ArgumentError: a missing input, an unknown or missing or bad attribute, shapes
@@ -334,15 +332,25 @@ class KernelSpec(Facts):
             DTypeError: a dtype that an input does not accept.
 
         """
+        return self._resolve(types, given, declared, types)
+
+    def _resolve(
+        self,
+        types: Sequence[InputType],
+        given: Mapping[str, Any],
+        declared: frozenset[DType],
+        unwatched: Sequence[InputType],
+    ) -> tuple[dict[str, Any], tuple[TensorType, ...]]:
+        """Do the same; ``unwatched``: the types for inference, which may read all sizes."""
         try:
             self._check_inputs(types, declared)
             attributes = self._canonical(types, given)
-            outputs = self.infer_outputs(unwatched or types, attributes)
+            outputs = self._infer_outputs(unwatched, attributes)
         except (ArgumentError, DTypeError) as error:
             raise type(error)(f"{self.describe(types)}: {error}") from None
         return attributes, outputs
 
-    def infer_outputs(
+    def _infer_outputs(
         self, types: Sequence[InputType], attributes: dict[str, Any]
     ) -> tuple[TensorType, ...]:
         """Return the output types of a call with canonical attributes.

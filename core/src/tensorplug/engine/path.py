@@ -262,8 +262,8 @@ class Path:
         """Return the plan of a call and the steps tried; ``known``: what ``Plan`` may know."""
         kernel = self.registry.state.kernel(spec.name, device.backend.name)
         named = (kernel and kernel.entry.dtypes) or frozenset()
-        plain = None if device.is_real else unwatched(list(types))
-        canonical, outputs = spec.resolve(types, attributes, named & STORAGE, plain)
+        plain = types if device.is_real else unwatched(list(types))
+        canonical, outputs = spec._resolve(types, attributes, named & STORAGE, plain)
         plan = plans.Plan(spec, canonical, device, types, outputs, self.registry.state, **known)
         resolution.check_dtypes(plan)
         return plan, device.interpreter.resolve(self, plan)

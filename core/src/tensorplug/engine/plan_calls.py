@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def at_sizes(plan: Plan, inputs: Sequence[InputType]) -> Plan:
     """Return the plan of the same native call for inputs of other sizes, not yet ``complete``."""
-    outputs = plan.spec.infer_outputs(inputs, plan.attributes)
+    outputs = plan.spec._infer_outputs(inputs, plan.attributes)
     other = Plan(
         plan.spec, plan.attributes, plan.device, inputs, outputs, plan.state, interned=True
     )
