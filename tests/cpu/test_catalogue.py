@@ -16,16 +16,20 @@ SHORT: Final = "its decomposition is as fast, for many elements and for few"
 LOOP: Final = "its decomposition runs as one native loop, in a half to a tenth of NumPy's time"
 DECOMPOSED_ON_PURPOSE: Final[dict[str, str]] = {  # kernel: why the decomposition is good enough
     "AddN": SHORT,
+    "BatchToSpaceND": SHORT,
+    "DepthToSpace": SHORT,
     "Dequantize": GROUP,
     "FakeQuantize": GROUP,
     "GRU": LOOP,
     "GRUGrad": LOOP,
     "LSTM": LOOP,
     "LSTMGrad": LOOP,
+    "LowerBound": SHORT,
     "Lu": HOST,
     "NonMaxSuppressionV3": HOST,
     "NonMaxSuppressionV4": HOST,
     "NonMaxSuppressionV5": HOST,
+    "Pack": SHORT,
     "Quantize": GROUP,
     "RaggedGather": HOST,
     "RaggedRange": HOST,
@@ -33,10 +37,13 @@ DECOMPOSED_ON_PURPOSE: Final[dict[str, str]] = {  # kernel: why the decompositio
     "Rsqrt": SHORT,
     "ScaledDotProductAttention": FUSED,
     "ScaledDotProductAttentionGrad": FUSED,
+    "SpaceToBatchND": SHORT,
+    "SpaceToDepth": SHORT,
     "SparseFillEmptyRows": HOST,
     "SparseReshape": HOST,
     "SquaredDifference": SHORT,
     "Tile": SHORT,
+    "UpperBound": SHORT,
 }
 
 

@@ -63,5 +63,3 @@ def test_large_results(call):
         same(call(extents.PAD_V2, LARGE, paddings=paddings, constant_value=-7), expected)
         both = call(joining.CONCAT, [LARGE, LARGE[:, :5]], axis=1)
         same(both, np.append(LARGE, LARGE[:, :5], axis=1))
-        pair = call(joining.PACK, [LARGE, -LARGE], axis=1)
-        same(pair, np.array([LARGE, -LARGE]).swapaxes(0, 1))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from functools import cache
-from inspect import Parameter, Signature
+from inspect import Parameter, Signature, signature
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tensorplug.plugin import KernelRefusedError
+from tensorplug_cpu.execution.floating_point import without_warnings
 from tensorplug_cpu.jit.codegen.settings import is_worthwhile, least_elements
 from tensorplug_cpu.jit.groups.kernels import compile_group
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
     from tensorplug.plugin import Backend, Group, KernelEntry, KernelSpec
     from tensorplug_cpu.arrays import Array, Call
+
+    F = TypeVar("F", bound=Callable[..., Any])
 
 
 def formed(spec: KernelSpec, *, always: bool = False) -> Callable[..., Call]:
@@ -39,6 +42,31 @@ def formed(spec: KernelSpec, *, always: bool = False) -> Callable[..., Call]:
     asks = [Parameter(n, Parameter.KEYWORD_ONLY) for n in ("attributes", "backend", "out")]
     prepare.__signature__ = Signature([*inputs, *asks])  # type: ignore[attr-defined]
     return prepare
+
+
+def by_form(spec: KernelSpec) -> Callable[[F], F]:
+    """Decorate what prepares a kernel by NumPy: many elements are computed by its form.
+
+    For kernels whose results are the same either way, to the bit or nearly so.
+    """
+    native = formed(spec)
+
+    def decorate(by_numpy: F) -> F:
+        parameters = signature(by_numpy).parameters.values()
+        asks = {each.name for each in parameters if each.kind is Parameter.KEYWORD_ONLY}
+
+        def prepare(*types: Any, attributes: dict[str, Any], **asked: Any) -> Call:
+            try:
+                return without_warnings(native(*types, attributes=attributes, **asked))
+            except KernelRefusedError:
+                known = {**attributes, "attributes": attributes, **asked}
+                made: Call = by_numpy(*types, **{name: known[name] for name in asks})
+                return made
+
+        prepare.__signature__ = signature(native)  # type: ignore[attr-defined]
+        return prepare  # type: ignore[return-value]  # it takes all that a kernel may ask for
+
+    return decorate
 
 
 @cache

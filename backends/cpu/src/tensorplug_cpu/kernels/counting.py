@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import wraps
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tensorplug.plugin import ArgumentError, TensorType, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.execution.floating_point import without_warnings
+from tensorplug_cpu.jit.forms import by_form
 from tensorplug_cpu.kernel_table import Kernels
 from tensorplug_cpu.segments import row_sums
 
@@ -36,32 +39,47 @@ def unsorted_segment_sum(
     return without_warnings(run)
 
 
+def _without_negative(prepare: Call) -> Call:
+    """Return what prepares a kernel that raises ``ArgumentError`` where an integer is negative."""
+
+    @wraps(prepare)  # whose parameters the table reads
+    def prepare_checked(x: TensorType, weights: TensorType | None, **asked: Any) -> Call:
+        count: Call = prepare(x, weights, **asked)
+        if not x.size or x.dtype not in dt.SIGNED:
+            return count
+
+        def run(x: Array, weights: Array | None) -> Array:
+            low = int(x.min())
+            if low < 0:
+                raise ArgumentError(f"x holds {low}, but integers to count must not be negative")
+            result: Array = count(x, weights)
+            return result
+
+        return run
+
+    return prepare_checked
+
+
 def _within(x: Array, size: int) -> tuple[Array, Array | None]:
-    """Return the integers below ``size``, flat, and which they are (None: all of them).
-
-    Raises:
-        ArgumentError: one is negative.
-
-    """
+    """Return the integers below ``size``, flat, and which they are (None: all of them)."""
     flat = x.reshape(-1)
-    if not flat.size:
-        return flat.astype(np.intp), None
-    low, high = int(flat.min()), int(flat.max())
-    if low < 0:
-        raise ArgumentError(f"x holds {low}, but integers to count must not be negative")
-    kept = np.flatnonzero(flat < size) if high >= size else None
+    kept = np.flatnonzero(flat < size) if flat.size and flat.max() >= size else None
     if kept is not None:
         flat = flat.take(kept)
     return flat.astype(np.intp, copy=False), kept
 
 
 @kernels.prepare(specs.BINCOUNT, because="faster")
+@_without_negative
+@by_form(specs.BINCOUNT)
 def bincount(x: TensorType, weights: TensorType | None, *, size: int, out: TensorType) -> Call:
     """Count, or add up weights."""
     return without_warnings(_counter(x, weights, 1, size, out))
 
 
 @kernels.prepare(specs.DENSE_BINCOUNT, because="faster")
+@_without_negative
+@by_form(specs.DENSE_BINCOUNT)
 def dense_bincount(
     x: TensorType,
     weights: TensorType | None,

@@ -11,6 +11,7 @@ from tensorplug.plugin import DType, DTypeError, Scalar, TensorType, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.arrays import uniform
 from tensorplug_cpu.execution.floating_point import without_warnings
+from tensorplug_cpu.jit.forms import by_form
 from tensorplug_cpu.kernel_table import Kernels
 from tensorplug_cpu.numerics import casting
 
@@ -41,6 +42,7 @@ def ones_like(x: TensorType, *, out: TensorType) -> Call:
 
 
 @kernels.prepare(specs.RANGE)
+@by_form(specs.RANGE)
 def range(*, start: float, step: float, dtype: DType, out: TensorType) -> Call:
     """Count: each number from its own position, so that no rounding error adds up."""
     if dtype.kind == "string":
@@ -69,29 +71,6 @@ def _whole(start: int, step: int, count: int, dtype: DType) -> Array:
     modular = steps * np.uint64(step % 2**64) + np.uint64(start % 2**64)
     signed = modular if dtype in dt.UNSIGNED else modular.view(np.int64)
     return signed.astype(dtype.numpy)
-
-
-@kernels.prepare(specs.LIN_SPACE, because="faster")
-def linspace(*, start: Scalar, stop: Scalar, num: int, endpoint: bool, out: TensorType) -> Call:
-    """Count in double precision from the end that is nearer, so that both are exact."""
-    steps = max(num - 1 if endpoint else num, 1)
-    wide = np.result_type(out.dtype.numpy, np.float64)
-    step = stop / steps - start / steps  # of halves, so that the difference cannot overflow
-    half = num // 2
-
-    def run() -> Array:
-        result = np.arange(num, dtype=wide)
-        result[half:] -= steps
-        result *= step
-        result[:half] += start
-        result[half:] += stop
-        return result.astype(out.dtype.numpy, copy=False)
-
-    return (
-        without_warnings(run)
-        if num > 1
-        else without_warnings(lambda: np.full(num, start, out.dtype.numpy))
-    )
 
 
 @kernels.prepare(specs.EYE, because="faster")

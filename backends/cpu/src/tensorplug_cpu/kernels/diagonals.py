@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tensorplug.plugin import TensorType, specs
 from tensorplug_cpu.execution.floating_point import without_warnings
+from tensorplug_cpu.jit.forms import by_form
 from tensorplug_cpu.kernel_table import Kernels
 
 if TYPE_CHECKING:
@@ -30,42 +32,33 @@ def diag(x: TensorType, *, out: TensorType) -> Call:
 
 
 @kernels.prepare(specs.MATRIX_BAND_PART, because="faster")
+@by_form(specs.MATRIX_BAND_PART)
 def matrix_band_part(
     input: TensorType, num_lower: TensorType, num_upper: TensorType, *, out: TensorType
 ) -> Call:
-    """Choose between the elements and 0."""
-    (rows, columns), zero = out.shape[-2:], np.zeros((), out.dtype.numpy)
+    """Cut off one side, then the other."""
+    rows, columns = out.shape[-2:]
 
     def run(x: Array, num_lower: Array, num_upper: Array) -> Array:
         lower, upper = int(num_lower.reshape(())), int(num_upper.reshape(()))
-        keep = np.ones((rows, columns), bool)
         if lower >= 0:
-            keep &= ~_lower(rows, columns, -lower - 1)
-        if upper >= 0:
-            keep &= _lower(rows, columns, upper)
-        return np.where(keep, x, zero)
+            x = np.triu(x, -min(lower, rows))
+        return np.tril(x, min(upper, columns)) if upper >= 0 else x
 
     return without_warnings(run)
 
 
 @kernels.prepare(specs.TRIANGLE, because="faster")
+@by_form(specs.TRIANGLE)
 def triangle(x: TensorType, *, upper: bool, k: int, out: TensorType) -> Call:
     """Choose between the elements and 0; which of them is known beforehand."""
     (rows, columns), zero = out.shape[-2:], np.zeros((), out.dtype.numpy)
-    diagonal = k - 1 if upper else k
-    small = _lower(rows, columns, diagonal) if rows * columns <= _KEPT else None
-
-    def run(x: Array) -> Array:
-        lower = _lower(rows, columns, diagonal) if small is None else small
-        return np.where(lower, zero, x) if upper else np.where(lower, x, zero)
-
-    return without_warnings(run)
+    within = max(-rows, min(k - 1 if upper else k, columns))  # beyond, nothing changes
+    if rows * columns > _KEPT:
+        return without_warnings(partial(np.triu if upper else np.tril, k=within + upper))
+    lower = np.tri(rows, columns, within, dtype=bool)
+    choose = (lambda x: np.where(lower, zero, x)) if upper else lambda x: np.where(lower, x, zero)
+    return without_warnings(choose)
 
 
 _KEPT = 1 << 14  # elements up to which a plan keeps which of them are chosen
-
-
-def _lower(rows: int, columns: int, k: int) -> Array:
-    """Return True where ``j - i <= k``."""
-    within = max(-rows, min(k, columns))  # beyond, nothing changes, and a number may be too large
-    return np.tri(rows, columns, within, dtype=bool)

@@ -16,6 +16,7 @@ for _spec in (
     specs.DILATION2D,
     specs.DILATION2D_BACKPROP_FILTER,
     specs.DILATION2D_BACKPROP_INPUT,
+    specs.LIN_SPACE,
     specs.MAX_POOL_WITH_ARGMAX,
 ):
     kernels.prepare(_spec, because="faster")(formed(_spec, always=True))

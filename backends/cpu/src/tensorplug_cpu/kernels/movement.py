@@ -136,15 +136,3 @@ def concat(xs: list[TensorType], *, axis: int, out: TensorType) -> Call:
         return without_warnings(lambda xs: np.concatenate(xs, axis=axis))
     allocate = output_allocator(out)
     return without_warnings(lambda xs: np.concatenate(xs, axis=axis, out=allocate()))
-
-
-@kernels.prepare(specs.PACK, because="faster")
-def pack(xs: list[TensorType], *, axis: int, out: TensorType) -> Call:
-    """Join views with a new axis along it."""
-    key: Any = (*(slice(None) for _ in range(axis)), None, ...)
-    if not is_large(out):
-        return without_warnings(lambda xs: np.concatenate([x[key] for x in xs], axis=axis))
-    allocate = output_allocator(out)
-    return without_warnings(
-        lambda xs: np.concatenate([x[key] for x in xs], axis=axis, out=allocate())
-    )

@@ -13,7 +13,7 @@ from tensorplug_cpu.arrays import working
 from tensorplug_cpu.execution.floating_point import without_warnings
 from tensorplug_cpu.jit.families import philox as native_philox
 from tensorplug_cpu.kernel_table import Kernels
-from tensorplug_cpu.kernels.searching import upper_bound
+from tensorplug_cpu.kernels.searching import search_sorted
 from tensorplug_cpu.numerics import philox, variates
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def multinomial(
     drawn = TensorType(logits.dtype if logits.dtype is dt.float64 else dt.float32, out.shape)
     draw = random_uniform(RANDOM_KEY, start=0, out=drawn)
     running = TensorType(dt.float64, logits.shape)
-    find = upper_bound(running, TensorType(dt.float64, out.shape), out=out)
+    find = search_sorted(running, TensorType(dt.float64, out.shape), side="right", out=out)
     last = np.int32(logits.shape[-1] - 1)
 
     def run(logits: Array) -> Array:

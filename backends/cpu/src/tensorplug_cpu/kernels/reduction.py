@@ -12,7 +12,8 @@ from tensorplug.plugin import KernelSpec, TensorType, shapes, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.arrays import accumulating, working
 from tensorplug_cpu.execution.floating_point import kernel, without_warnings
-from tensorplug_cpu.jit.families import factors, positions, reductions
+from tensorplug_cpu.jit.families import positions, reductions
+from tensorplug_cpu.jit.forms import by_form
 from tensorplug_cpu.kernel_table import Kernels
 from tensorplug_cpu.summation import groups, summer
 
@@ -100,19 +101,17 @@ def _native_or(
 
 
 @kernels.prepare(specs.PROD)
+@by_form(specs.PROD)
 def prod(x: TensorType, *, axis: Axes, keep_dims: bool, out: TensorType) -> Call:
     """Multiply: inexact numbers in the next wider dtype, rounded once; integers wrap."""
     narrow = out.dtype.numpy
     work = accumulating(out.dtype)
-    multiply, shape = factors.multiplier(groups(x.shape, axis), narrow), out.shape
 
     def run(x: Array) -> Any:
-        if multiply is not None:
-            return multiply(x).astype(narrow, copy=False).reshape(shape)
         wide = _multiply.reduce(x, axis=axis, keepdims=keep_dims, dtype=work)
         return wide.astype(narrow, copy=False)
 
-    return _native_or(run, "prod", _multiply, x, axis, out)
+    return kernel(run, out)
 
 
 def _extreme(

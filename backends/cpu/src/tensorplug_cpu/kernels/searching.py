@@ -55,18 +55,6 @@ def _native(sorted_sequence: TensorType, values: TensorType, *, right: bool) -> 
     return without_warnings(lambda x, v: native(x, v).reshape(shape))
 
 
-@kernels.prepare(specs.LOWER_BOUND, because="faster")
-def lower_bound(sorted_sequence: TensorType, values: TensorType, *, out: TensorType) -> Call:
-    """Search from the left."""
-    return search_sorted(sorted_sequence, values, side="left", out=out)
-
-
-@kernels.prepare(specs.UPPER_BOUND, because="faster")
-def upper_bound(sorted_sequence: TensorType, values: TensorType, *, out: TensorType) -> Call:
-    """Search from the right."""
-    return search_sorted(sorted_sequence, values, side="right", out=out)
-
-
 def _row_by_row(x: Array, values: Array, side: Side) -> Array:
     positions = np.empty(values.shape, np.int32)
     for row in range(len(x)):

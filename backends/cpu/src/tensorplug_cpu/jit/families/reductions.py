@@ -1,9 +1,12 @@
-"""Sums, extrema and products of integers in one pass over memory, along rows or columns.
+"""Sums and extrema in one pass over memory, along rows or columns.
 
 Sums of float32 are added up in float64. Those of float64 are added up in blocks with few
 roundings, and the blocks with compensation (Knuth's exact sum of two numbers), so that the error
 does not grow with the number of terms. The order of additions is the same on every processor and
 for any number of threads.
+
+By hand, for the forms of float32 took 1.0 to 1.3 times as long along rows and columns, and up to 3
+times along short rows and in the middle of three axes. Products are taken by their form.
 """
 
 from __future__ import annotations
@@ -61,7 +64,7 @@ def folder(
     """Return what folds the last of the merged axes that is to be folded, the others by ``rest``.
 
     Args:
-        kind: ``"sum"``, ``"max"``, ``"min"``, or ``"prod"`` of integers.
+        kind: ``"sum"``, ``"max"`` or ``"min"``.
         merged: the axes, merged.
         source: the arrays' dtype.
         result: the result's: the same; for sums of float32 or float16 a wider one too; for sums
@@ -73,14 +76,13 @@ def folder(
         axes merged somehow; None where there is no such loop, or nothing worth it.
 
     """
-    known = source.kind in "iu" if kind == "prod" else source in _DTYPES
     folded = [number for number, (_, folds) in enumerate(merged) if folds]
-    if not known or not folded or not is_worthwhile(prod(length for length, _ in merged)):
+    lengths = [length for length, _ in merged]
+    if source not in _DTYPES or not folded or not is_worthwhile(prod(lengths)):
         return None
     if source == np.float16 and not converts_halves():
         return None
     at = folded.pop()
-    lengths = [length for length, _ in merged]
     shape = prod(lengths[:at]), lengths[at], prod(lengths[at + 1 :])
     wide = np.dtype(wide_dtype(kind, source.name))
     written = wide if folded or result == np.float16 else result

@@ -89,7 +89,18 @@ def _single(
         launch(*arrays, *made)
         return made
 
-    return run if len(new) == len(fresh) else overwrite
+    if len(new) < len(fresh):
+        return overwrite
+    if len(new) == 1:
+        (allocate,) = new
+
+        def alone(*buffers: Array) -> Array:
+            result = allocate()
+            launch(*map(np.ascontiguousarray, buffers), result)
+            return result
+
+        run.alone = alone  # type: ignore[attr-defined]  # see ``tensorplug_loops.kernels``
+    return run
 
 
 def kernels_of(group: Group) -> tuple[list[Step], range] | None:

@@ -13,6 +13,7 @@ from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.arrays import element
 from tensorplug_cpu.execution.floating_point import without_warnings
 from tensorplug_cpu.jit.families.gathers import gatherer
+from tensorplug_cpu.jit.forms import by_form
 from tensorplug_cpu.kernel_table import Kernels
 from tensorplug_cpu.segments import row_sums
 
@@ -261,6 +262,7 @@ def sparse_to_dense(
 
 
 @kernels.prepare(specs.ONE_HOT, because="faster")
+@by_form(specs.ONE_HOT)
 def one_hot(
     indices: TensorType, *, depth: int, on_value: Scalar, off_value: Scalar, out: TensorType
 ) -> Call:
