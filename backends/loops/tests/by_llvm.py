@@ -13,7 +13,7 @@ from tensorplug_loops.schedule import plan
 
 
 def machine(vector_bytes):
-    return Machine(vector_bytes=vector_bytes, narrow=frozenset({"float16"}))
+    return Machine(vector_bytes=vector_bytes, masked=True, narrow=frozenset({"float16"}))
 
 
 def load(text):

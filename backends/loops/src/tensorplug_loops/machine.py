@@ -10,18 +10,21 @@ class Machine:
     """What a schedule needs to know of a device, and of a dialect.
 
     ``vector_bytes``: of a vector register, 0 if the dialect has no lanes, or the compiler makes
-    vectors of work-items. ``lanes``: of a vector, at most. ``segment``: how many elements along an
-    axis a work-item takes, if it takes several. ``registers``: the number of vector registers.
-    ``cores``: how many work-groups run at the same time. ``group_size``: work-items of a
-    work-group, at most, 1 if there are none. ``shared_bytes``: of memory that they share.
-    ``neighbours``: whether work-items that are neighbours should read neighbouring elements, as on
-    GPUs; otherwise each takes a run of them. ``wide``: whether there is float64. ``narrow``: names
-    of the narrow floats that the dialect converts; of others it has the bits. ``functions``: names
-    of the elementary functions that the dialect computes accurately; others are taken apart.
-    ``atomics``: names of the dtypes that can be combined with memory atomically.
+    vectors of work-items. ``masked``: whether vectors are read and written in part at no cost;
+    otherwise the last vector of a row overlaps the one before. ``lanes``: of a vector, at most.
+    ``segment``: how many elements along an axis a work-item takes, if it takes several.
+    ``registers``: the number of vector registers. ``cores``: how many work-groups run at the same
+    time. ``group_size``: work-items of a work-group, at most, 1 if there are none.
+    ``shared_bytes``: of memory that they share. ``neighbours``: whether work-items that are
+    neighbours should read neighbouring elements, as on GPUs; otherwise each takes a run of them.
+    ``wide``: whether sums of float32 are taken in float64, or in float32 with their errors.
+    ``narrow``: names of the narrow floats that the dialect converts; of others it has the bits.
+    ``functions``: names of the elementary functions that the dialect computes accurately; others
+    are taken apart. ``atomics``: names of the dtypes that can be combined with memory atomically.
     """
 
     vector_bytes: int = 0
+    masked: bool = False
     lanes: int = 64
     segment: int = 1 << 14
     registers: int = 16

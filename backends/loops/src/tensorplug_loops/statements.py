@@ -24,10 +24,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from tensorplug.plugin import Expression, dtypes
+from tensorplug.plugin import Expression, dtypes, expressions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from tensorplug.plugin import DType
 
@@ -121,7 +121,8 @@ class Loop:
     ``lanes``: so many iterations, of neighbouring indices, run side by side; ``step`` is a
     multiple of it. Each writes its own elements, and variables outside of the loop only if they
     have lanes. ``whole``: none of the lanes lies at ``stop`` or behind it; otherwise, those do not
-    run.
+    run. ``again``: in their place, lanes before ``start`` may run a second time, of indices that
+    are not negative: what they read is there, and they write the same again, but assign nothing.
     """
 
     index: str
@@ -131,6 +132,7 @@ class Loop:
     step: int = 1
     lanes: int = 1
     whole: bool = False
+    again: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,3 +233,31 @@ def _terms(value: Expression) -> Iterator[Expression]:
             yield from _terms(operand)
     else:
         yield value
+
+
+def inside(body: Sequence[Statement]) -> Iterator[Statement]:
+    """Return all statements, also those in others."""
+    for each in body:
+        yield each
+        if isinstance(each, If | Loop):
+            yield from inside(each.then if isinstance(each, If) else each.body)
+
+
+def assigned(body: Sequence[Statement]) -> Iterator[str]:
+    """Return the names of variables that statements assign to."""
+    return (each.name for each in inside(body) if isinstance(each, Assign))
+
+
+def arrays_written(body: Sequence[Statement]) -> set[str]:
+    """Return the names of arrays that statements write to."""
+    return {each.array for each in inside(body) if isinstance(each, Store | Update)}
+
+
+def arrays_read(body: Sequence[Statement]) -> set[str]:
+    """Return the names of arrays that statements read, or combine something with."""
+    names = "value", "offset", "condition", "start", "stop"
+    values = [getattr(each, name, None) for each in inside(body) for name in names]
+    roots = [value for value in values if value is not None]
+    nodes = expressions.order(roots, lambda _: False)
+    read = {name_of(node) for node in nodes if node.op == "load"}
+    return read | {each.array for each in inside(body) if isinstance(each, Update)}

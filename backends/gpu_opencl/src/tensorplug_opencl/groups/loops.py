@@ -15,6 +15,7 @@ from tensorplug_loops.schedule import plan
 from tensorplug_opencl import pairs
 from tensorplug_opencl.codegen import calls
 from tensorplug_opencl.groups.element_groups import check_arguments
+from tensorplug_opencl.machine.features import dtypes_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     Run = Callable[..., list[DeviceBuffer]]
 
 _HEAVY: Final = 512  # instructions of a work-item from which on groups are small
+_LITTLE: Final = 1 << 18  # instructions that one core does
 _KEPT: Final = 4096
 _NUMBERS: Final = {True: np.int32, False: np.int64}  # by whether indices are narrow
 _texts: Final[dict[tuple[int, bool, bool], tuple[Kernel, str]]] = {}
@@ -41,7 +43,9 @@ def compile_group(group: Group, runtime: Runtime) -> Run | None:
 
     """
     real = held.in_real_numbers(group)
-    if real is None or not (runtime.description.wide or _is_narrow(real)):
+    if real is None:
+        return None
+    if not _is_narrow(real) and dt.float64 not in dtypes_of(runtime.device, runtime.limits):
         return None
     size = runtime.description.group_size
     return calls.shrink_until_allowed(lambda size: _compile(group, real, runtime, size), size)
@@ -112,7 +116,7 @@ def _launch(runtime: Runtime, planned: Planned, *, apart: bool) -> Launch:
     if size > 1:
         return runtime.launch(text, len(kernel.arrays), numbers, items * size, group=size)
     many = runtime.is_cpu and items >= 64 * runtime.parallel_items
-    heavy = planned.cost > _HEAVY and not many
+    heavy = planned.cost > _HEAVY and not many and planned.cost * items > _LITTLE
     return runtime.launch(text, len(kernel.arrays), numbers, items, heavy=heavy)
 
 

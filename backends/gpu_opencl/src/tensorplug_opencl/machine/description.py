@@ -36,7 +36,7 @@ def describe_loops(device: cl.Device, limits: Limits, *, is_cpu: bool, atomics64
         group_size=1 if is_cpu else min(device.max_work_group_size, _GROUP),
         shared_bytes=0 if is_cpu else device.local_mem_size,
         neighbours=not is_cpu,
-        wide=limits.float64 and "cl_khr_fp64" in extensions,
+        wide=False,  # GPUs are slow at it, and vectors of CPUs hold half as many
         narrow=frozenset({"float16"} if has_half else ()),
         atomics=frozenset(atomics),
     )

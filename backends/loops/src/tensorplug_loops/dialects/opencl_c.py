@@ -16,7 +16,7 @@ from tensorplug_loops.dialects import opencl_text as c
 from tensorplug_loops.dialects.opencl_text import Value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from tensorplug.plugin import DType, Expression
 
@@ -56,7 +56,8 @@ def write(kernel: st.Kernel, title: str, *, narrow: bool = False, apart: bool = 
 class _Writer:
     """The writer of one kernel.
 
-    ``_lanes``, ``_index``: of the loop with lanes around; ``_mask``: which lanes run, if not all.
+    ``_lanes``, ``_index``: of the loop with lanes around; ``_mask``: which lanes run, if not all;
+    ``_reads``: which may read.
     """
 
     def __init__(self, *, narrow: bool) -> None:
@@ -72,6 +73,8 @@ class _Writer:
         self._lanes, self._index = 1, ""
         self._one_by_one = False  # in a loop whose lanes follow one another
         self._mask: Value | None = None
+        self._reads: Value | None = None
+        self._single: set[str] = set()  # arrays that are written once, and may be written again
         self._hint = ""
 
     def write(self, kernel: st.Kernel, title: str, *, apart: bool) -> str:
@@ -89,6 +92,9 @@ class _Writer:
         if kernel.group_size > 1:  # all of a group go on, or none
             self._items, self._space = "get_group_id(0)", "local"
         self._emit(f"if ({self._items} >= items) return;")
+        if apart:
+            self._single = {each.name for each in kernel.arrays if each.written}
+            self._single -= st.arrays_read(kernel.body)
         self._block(kernel.body)
         joined = ",\n  ".join(parameters)
         text = "\n".join(
@@ -150,7 +156,9 @@ class _Writer:
         array, dtype = each.array, self._arrays[each.array]
         value, near = self._value(each.value), self._neighbours(each.offset)
         value = self._converted(value, dtype)
-        if near is not None and self._mask is None:
+        if near is not None and (
+            self._mask is None or (self._reads is None and array in self._single)
+        ):
             whole = c.stored(c.over(value, self._lanes))
             self._emit(f"{self._loose(array, near)} = {whole.text};")
             return
@@ -186,13 +194,14 @@ class _Writer:
         return f"{op}_{ctype}"
 
     def _if(self, each: st.If) -> None:
-        condition, before = self._named(self._value(each.condition)), self._mask
+        condition, before = self._named(self._value(each.condition)), (self._mask, self._reads)
         if condition.lanes > 1:
-            self._mask = condition = self._both(condition, before)
+            self._reads = self._both(condition, self._reads)
+            self._mask = condition = self._both(condition, self._mask)
         test = condition.text if condition.lanes == 1 else f"any({condition.text})"
         self._emit(f"if ({test}) {{")
         self._block(each.then)
-        self._mask = before
+        self._mask, self._reads = before
         self._emit("}")
 
     def _both(self, a: Value, b: Value | None) -> Value:
@@ -202,13 +211,19 @@ class _Writer:
     def _loop(self, each: st.Loop) -> None:
         start, stop = self._named(self._value(each.start)), self._named(self._value(each.stop))
         index, lanes, step = each.index, each.lanes, each.step
-        masked = not each.whole and any(name in self._names for name in _assigned(each.body))
-        if lanes > 1 and not each.whole and not masked:
+        again = each.again and not each.whole and lanes > 1
+        counter = f"{index}c" if again else index
+        masked = not each.whole and any(name in self._names for name in st.assigned(each.body))
+        if again:
+            masked = masked or not st.arrays_written(each.body) <= self._single
+        if lanes > 1 and not each.whole and not (masked or again):
             lanes = step = 1  # lanes that write nothing outside may follow one another
         ctype = c.TYPES[self._narrow]
-        self._emit(
-            f"for ({ctype} {index} = {start.text}; {index} < {stop.text}; {index} += {step}) {{"
-        )
+        head = f"{ctype} {counter} = {start.text}; {counter} < {stop.text}; {counter} += {step}"
+        self._emit(f"for ({head}) {{")
+        if again:
+            last = f"{stop.text} - {lanes}"
+            self._emit(f"const {ctype} {index} = {counter} < {last} ? {counter} : {last};")
         self._names[index] = Value(index, self._narrow, lanes)
         if lanes == 1:
             before, self._one_by_one = self._one_by_one, self._one_by_one or each.lanes > 1
@@ -218,11 +233,13 @@ class _Writer:
             self._lanes, self._index = lanes, index
             self._hint = f"__attribute__((vec_type_hint(float{lanes})))\n"
             if masked:
-                count = f"(int{lanes})((int)({stop.text} - {index}))"
-                mask = Value(f"{c.count(dt.int32, lanes)} < {count}", dt.bool_, lanes)
+                sign, end = (">=", counter) if again else ("<", stop.text)
+                count = f"(int{lanes})((int)({end} - {index}))"
+                mask = Value(f"{c.count(dt.int32, lanes)} {sign} {count}", dt.bool_, lanes)
                 self._mask = self._named(mask)
+                self._reads = None if again else self._mask
             self._block(each.body)
-            self._lanes, self._index, self._mask = 1, "", None
+            self._lanes, self._index, self._mask, self._reads = 1, "", None, None
         self._emit("}")
 
     def _shared(self, each: st.Shared) -> None:
@@ -286,7 +303,7 @@ class _Writer:
     def _load(self, each: Expression) -> Value:
         name, dtype, lanes = str(each.value), each.dtype, self._lanes
         offset, *guard = each.operands
-        near, mask = self._neighbours(offset), self._mask
+        near, mask = self._neighbours(offset), self._reads
         at = Value(near, dt.int64) if near else self._named(self._value(offset))
         others = [self._named(self._value(part)) for part in guard]
         if near is None and max(value.lanes for value in (at, *others)) == 1:
@@ -376,12 +393,3 @@ def _half(value: Value, which: bool) -> Value:  # noqa: FBT001  # of two
     if lanes == 1 and value.dtype is dt.bool_:
         text = f"({text} != 0)"
     return Value(text, value.dtype, lanes)
-
-
-def _assigned(body: Sequence[st.Statement]) -> Iterator[str]:
-    """Return the names of variables that statements assign to."""
-    for each in body:
-        if isinstance(each, st.Assign):
-            yield each.name
-        elif isinstance(each, st.If | st.Loop):
-            yield from _assigned(each.then if isinstance(each, st.If) else each.body)

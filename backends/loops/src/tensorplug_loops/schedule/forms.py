@@ -26,9 +26,11 @@ if TYPE_CHECKING:
     from tensorplug_loops.schedule.loops import Loops
 
 _SHORT: Final = 32  # elements along the last axis, few enough to reduce one after the other
+_FEW_APART: Final = 4  # likewise, if lanes read one by one
 _ROW: Final = 1 << 10  # elements in which an item takes several rows
 _ITEMS: Final = 8  # that are enough
 _FEW: Final = 16  # terms whose sum loses nothing by being added in order
+_SIDE: Final = 8  # vectors side by side, at most
 _TEAM: Final = 64  # elements of a row, for which a work-group is worth it
 _MEMBERS: Final = 32  # work-items of a group that run at once on most GPUs
 _EACH: Final = 8  # elements of a row for each of them
@@ -47,11 +49,12 @@ class Form:
     ``columns``: whether this is in memory meanwhile (``columns``).
     ``lanes``: of vectors. ``whole``: whether a segment is all of the axis. ``rows``: whether the
     axis before the last one is a loop in each item, too. ``vectors``: how many are reduced side by
-    side. ``few``: whether so few terms are reduced that they are added in order. ``taps``: lengths
-    of the reduced axes, if they are unrolled. ``members``: work-items of a work-group, which share
-    the reduced axis with the number ``shared``; 1 if each item takes a row. ``across``: whether
-    items that take parts of neighbouring rows are neighbours. ``tiled``: the two axes of tiles, if
-    inputs are dense along the first one (``tiles``).
+    side. ``short``: whether this is one, since there are no more. ``few``: whether so few terms
+    are reduced (by a lane) that they are added in order. ``taps``: lengths of the reduced axes, if
+    they are unrolled. ``members``: work-items of a work-group, which share the reduced axis with
+    the number ``shared``; 1 if each item takes a row. ``across``: whether items that take parts of
+    neighbouring rows are neighbours. ``tiled``: the two axes of tiles, if inputs are dense along
+    the first one (``tiles``).
     """
 
     segmented: bool
@@ -60,6 +63,7 @@ class Form:
     whole: bool = False
     rows: bool = False
     vectors: int = 1
+    short: bool = False
     few: bool = False
     taps: tuple[int, ...] = ()
     columns: bool = False
@@ -95,12 +99,22 @@ def form_of(loops: Loops, machine: Machine, *, split: bool) -> Form:
     taps = tuple(lengths[axis] for axis, reduced in enumerate(loops.reduced) if reduced)
     last = len(lengths) - 1
     segmented = bool(kept) and not machine.neighbours
-    if segmented and prod(lengths[kept[-1] + 1 :]) > _SHORT:
+    short = _SHORT if machine.masked or not machine.vector_bytes else _FEW_APART
+    if segmented and prod(lengths[kept[-1] + 1 :]) > short:
         segmented = lies_near(loops, kept[-1]) and not lies_near(loops, last)
     axis = kept[-1] if segmented else last
     lanes = choose_lanes(machine, loops, axis)
-    few = prod(taps) <= _FEW and not split
-    unrolled = few and len(taps) > 1 and max(taps) <= _TAP and not loops.running
+    terms = prod(taps)
+    if lanes > 1 and not segmented and not machine.wide:  # each lane adds up its own
+        terms = terms // taps[-1] * -(-taps[-1] // lanes) if taps else 0
+    few = terms <= _FEW and not split
+    unrolled = (
+        prod(taps) <= _FEW
+        and not split
+        and len(taps) > 1
+        and max(taps) <= _TAP
+        and not loops.running
+    )
     members, shared = 1, 0
     if not loops.running:
         runs = bool(loops.group.folds)
@@ -112,6 +126,7 @@ def form_of(loops: Loops, machine: Machine, *, split: bool) -> Form:
         lanes,
         rows=0 < row <= _ROW and not split and prod(lengths[at] for at in kept[:-2]) >= _ITEMS,
         vectors=count_vectors(machine, loops, axis, lanes) if segmented and taps else 1,
+        short=not machine.masked and lengths[last:] < [_SIDE * lanes],
         few=few,
         taps=taps if unrolled and members == 1 else (),
         members=members,

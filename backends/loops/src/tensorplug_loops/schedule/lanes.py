@@ -62,7 +62,7 @@ def choose_lanes(machine: Machine, loops: Loops, axis: int) -> int:
         return 1
     size = _common_size(tuple(roots))
     length = max(1, *loops.lengths[axis : axis + 1], 1)
-    most = 1 << (length - 1).bit_length()
+    most = 1 << (length - 1 if machine.masked else length >> 1).bit_length()
     return max(1, min(machine.lanes, machine.vector_bytes // size, most))
 
 

@@ -51,6 +51,7 @@ class Nest:
         ]
         self._axes = [axis for axis, reduced in enumerate(loops.reduced) if reduced]
         self._lanes = form.lanes
+        self._again = not machine.masked
         self._kept_axes = [at for at, reduced in enumerate(loops.reduced) if not reduced]
         self.cost = cost(loops.roots) + 2 * len(loops.operands)
         self._extra: dict[str, Array] = {}
@@ -131,7 +132,7 @@ class Nest:
         middle = w.let(low + ((high - low) & -wide))
         with w.loop(axis, low, middle, step=wide, lanes=wide, whole=True):
             body()
-        with w.loop(axis, middle, high, step=lanes, lanes=lanes):
+        with w.loop(axis, middle, high, step=lanes, lanes=lanes, again=self._again):
             body()
 
     def _bounds(self, axis: int) -> tuple[Expression, Expression]:
@@ -273,10 +274,11 @@ class Nest:
         outside = w.lanes > 1
         folds = [number for number in level if number >= count]
         flat = outside or bool(folds) or not self._axes or self._form.members > 1
-        copies = 1 if flat else self._overlap(roots)
+        copies = 1 if flat or self._form.short else self._overlap(roots)
         lanes = w.lanes if flat else self._lanes
+        alone = flat and (len(self._axes) != 1 or bool(folds) or self._form.members > 1)
         accumulators = {
-            number: self._accumulator(number, copies, lanes, exact=flat)
+            number: self._accumulator(number, copies, lanes, exact=alone)
             for number in level
             if number < count
         }
@@ -297,11 +299,13 @@ class Nest:
         def walk(axes: Sequence[int]) -> None:
             if not axes:
                 add()
-            elif len(axes) > 1 or flat:
+            elif len(axes) > 1 or alone:
                 with self._along(axes[0]):
                     walk(axes[1:])
             else:
-                self._inner(axes[0], list(accumulators.values()), copies, add)
+                self._inner(
+                    axes[0], list(accumulators.values()), copies, add, 1 if flat else lanes
+                )
 
         walk(self._axes)
         self._gather([*accumulators.values(), *states.values()])
@@ -347,10 +351,12 @@ class Nest:
         accumulators: Sequence[Accumulator],
         copies: int,
         add: Callable[[int], None],
+        lanes: int,
     ) -> None:
         """Write the loop along the last axis, several vectors at a time, and the rest."""
-        w, lanes = self.w, self._lanes
+        w = self.w
         low, high = self._bounds(axis)
+        blocked = any(accumulator.blocked for accumulator in accumulators)
         stride = copies * lanes
 
         def several(start: Expression, stop: Expression) -> None:
@@ -360,9 +366,9 @@ class Nest:
                         add(copy)
 
         middle = low
-        if stride > 1:
-            middle = w.let(low + ((high - low) & -stride))
-            if any(accumulator.blocked for accumulator in accumulators):
+        if stride > 1 or blocked:
+            middle = w.let(low + ((high - low) & -stride)) if stride > 1 else high
+            if blocked:
                 with w.loop(None, low, middle, step=DEPTH * stride) as block:
                     end = w.let(block + DEPTH * stride)
                     several(block, w.let(ex.where(end < middle, end, middle)))
@@ -370,8 +376,9 @@ class Nest:
                         accumulator.close_block()
             else:
                 several(low, middle)
-        with w.loop(axis, middle, high, step=lanes, lanes=lanes):
-            add(0)
+        if stride > 1 or not blocked:
+            with w.loop(axis, middle, high, step=lanes, lanes=lanes, again=self._again):
+                add(0)
         for accumulator in accumulators:
             accumulator.close_block()
 

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 _PART: Final = 1 << 15  # elements that an item takes of what is reduced
 _LONGEST: Final = 1 << 16  # elements that one item reduces
 _FEW: Final = 4  # items that keep too few cores busy
-_SHORT: Final = 1 << 13  # elements; of more, few items take parts
+_SMALL: Final = 1 << 17  # elements; fewer are not worth a second kernel
+_SHORT: Final = 1 << 16  # elements; of more, few items take parts
 _RESIDENT: Final = 2048  # work-items of a GPU's core
 _EACH: Final = 8  # elements of a part for each work-item of a group
 _ALONE: Final = 64  # elements of a part for one that is alone
@@ -37,7 +38,7 @@ def is_split(group: Group, axes: Sequence[bool], machine: Machine) -> bool:
         return False
     if machine.neighbours:
         return _count(group.shape, axes, machine, runs=bool(group.folds)) > 1
-    if has_columns(group, axes) and reduced >= columns.LEAST_ROWS:
+    if has_columns(group, axes) and reduced >= columns.LEAST_ROWS and reduced * kept >= _SMALL:
         return True
     return reduced > _LONGEST or (kept < _FEW and reduced > _SHORT)
 

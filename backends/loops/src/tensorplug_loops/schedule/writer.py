@@ -136,6 +136,7 @@ class Writer:
         step: int = 1,
         lanes: int = 1,
         whole: bool = False,
+        again: bool = False,
     ) -> Iterator[Expression]:
         """Write a loop, along an axis if one is given."""
         name = self.fresh("i")
@@ -145,7 +146,7 @@ class Writer:
         self._scopes.append(scope)
         yield variable(name)
         self._scopes.pop()
-        self.emit(Loop(name, start, stop, tuple(scope.statements), step, lanes, whole))
+        self.emit(Loop(name, start, stop, tuple(scope.statements), step, lanes, whole, again))
 
     @contextmanager
     def place(self, axis: int, at: Expression) -> Iterator[None]:

@@ -140,6 +140,7 @@ def _machine() -> Machine:
 
     return Machine(
         vector_bytes=processor.vector_bytes(),
+        masked=True,
         registers=processor.registers(),
         narrow=frozenset({"float16"}),
     )
