@@ -16,8 +16,7 @@ from tensorplug.plugin import (
     expressions,
 )
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl.groups import preparation
-from tensorplug_opencl.reductions import rows
+from tensorplug_loops.schedule import plan
 
 RNG = np.random.default_rng(5)
 parameter, apply, function = expressions.parameter, expressions.apply, expressions.function
@@ -178,8 +177,6 @@ def test_every_fold_of_every_dtype(device, near, shape, axis):
             [(op, taken) for op in FOLDS],
             [(parameter(2 + at, dtype), own) for at in range(len(FOLDS))],
         )
-        if dtype is dt.bfloat16 and device.compile_group(group) is None:
-            continue  # parts of rows are joined in C's types alone; the core takes single calls
         results = run(device, group, x, second)
         with np.errstate(all="ignore"):
             y = x + second if dtype in dt.INTEGER else x
@@ -218,7 +215,7 @@ def test_nan_infinities_and_zeros(device, shape, axis):
 
 @pytest.mark.parametrize(
     ("shape", "axis"),
-    [((2, 200_003), 1), ((200_003,), 0), ((90_001, 2), 0), ((1, preparation.LONGEST + 5), 1)],
+    [((2, 200_003), 1), ((200_003,), 0), ((90_001, 2), 0), ((1, 1_048_581), 1)],
 )
 def test_few_long_rows_are_taken_in_parts(device, near, shape, axis):
     group = softmax_group(shape, axis)
@@ -236,18 +233,11 @@ def test_few_long_rows_are_taken_in_parts(device, near, shape, axis):
     near(norm, np.sqrt((x.astype(np.float64) ** 2).sum(axis)), F32, ulp=1)
 
 
-def test_parts_are_what_is_tested():
+def test_parts_are_what_is_tested(device):
     """The rows above are long enough to be cut, and the others are not."""
-
-    class Runtime:
-        is_cpu = True
-        parallel_items = 1024
-
-        class device:  # noqa: N801  # as pyopencl calls it
-            max_compute_units = 2
-
-    assert rows.count_even_parts(Runtime, 2, 200_003) > 1
-    assert rows.count_even_parts(Runtime, 5, 37) == 1
+    machine = device.runtime.description
+    assert len(plan(softmax_group((2, 200_003), 1), machine).launches) > 1
+    assert len(plan(softmax_group((5, 37), 1), machine).launches) == 1
 
 
 def test_costly_values_are_kept_in_the_output(device, near):
@@ -300,20 +290,26 @@ def test_conditions_of_rows_and_elements(device):
         np.testing.assert_array_equal(others, (a & wide) | ~wide)
 
 
-def test_what_is_declined(device):
+def test_axes_that_lie_apart_none_and_complex_numbers(device):
     x = parameter(0, F32)
     shape = (3, 4, 5)
     apart = Reduction("sum", x, (True, False, True))
     own = GroupOutput(parameter(1, F32), TensorType(F32, (4,)), (False, True, False))
     operand = GroupInput(TensorType(F32, shape), whole(shape))
-    assert device.compile_group(Group("apart", shape, (operand,), (apart,), (own,))) is None
+    numbers = RNG.integers(-9, 9, shape).astype(np.float32)
+    (total,) = run(device, Group("apart", shape, (operand,), (apart,), (own,)), numbers)
+    np.testing.assert_array_equal(total, numbers.sum((0, 2)))
     empty = make_group((3, 0), 1, [(F32, (True, True))], [("sum", x)],
                        [(parameter(1, F32), (True, False))])  # fmt: skip
-    assert device.compile_group(empty) is None
+    np.testing.assert_array_equal(run(device, empty, np.zeros((3, 0), np.float32))[0], np.zeros(3))
     z = parameter(0, dt.complex64)
     complexes = make_group((3, 4), 1, [(dt.complex64, (True, True))], [("sum", z)],
                            [(parameter(1, dt.complex64), (True, False))])  # fmt: skip
-    assert device.compile_group(complexes) is None
+    pairs = (numbers[..., :4] + 1j * numbers[..., 1:])[:, 0].astype(np.complex64)
+    np.testing.assert_array_equal(run(device, complexes, pairs)[0], pairs.sum(1))
+    product = make_group((3, 4), 1, [(dt.complex64, (True, True))], [("prod", z)],
+                         [(parameter(1, dt.complex64), (True, False))])  # fmt: skip
+    assert device.compile_group(product) is None
 
 
 def test_smaller_groups_where_the_device_needs_them(backend, refusing, near):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyopencl.tools import PooledBuffer, PooledSVM
 
-from tensorplug.plugin import DType, Group, TensorType
+from tensorplug.plugin import DType, Group, KernelRefusedError, TensorType
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import device as devices
 from tensorplug_opencl.memory.buffers import DeviceBuffer
@@ -104,9 +104,12 @@ class OpenCLBackend(OpenedDevice):
         """Return a function that computes a group, or None to decline it."""
         from tensorplug_opencl.groups import loops, preparation, recipes  # late: load kernels
 
-        plain = recipes.is_plain(group)
-        compile_own = preparation.compile_group if plain else loops.compile_group
-        return compile_own(group, self.runtime)
+        if not group.reductions and recipes.is_plain(group):
+            return preparation.compile_group(group, self.runtime)
+        try:
+            return loops.compile_group(group, self.runtime)
+        except KernelRefusedError:  # too many arguments
+            return None
 
     def compile_form(self, group: Group) -> Callable[..., list[DeviceBuffer]] | None:
         """Return a function that computes the group of a kernel, or None to decline it."""

@@ -63,9 +63,13 @@ def _compile(group: Group, real: Group, runtime: Runtime, group_size: int) -> Ru
     apart = all(output.into is None for output in group.outputs)
     launches = [(_launch(runtime, each, apart=apart), each.arrays) for each in program.launches]
     inputs = range(len(group.inputs))
+    into = [
+        None if each.into is None or program.reads_after(each.into, at) else each.into
+        for at, each in enumerate(group.outputs, len(inputs))
+    ]
     given = [at for at in inputs if real.inputs[at].type.rank != group.inputs[at].type.rank]
     # Pairs count their elements otherwise.
-    if not given and len(launches) == 1 and len(makers) == 1 and not temporaries:
+    if not given and len(launches) == 1 and into == [None] and not temporaries:
         ((launch, arrays),) = launches
         (make,) = makers
         if arrays == tuple(range(len(group.inputs) + 1)):
@@ -82,7 +86,9 @@ def _compile(group: Group, real: Group, runtime: Runtime, group_size: int) -> Ru
             return run_alone
 
     def run(*buffers: DeviceBuffer) -> list[DeviceBuffer]:
-        results = [make() for make in makers]
+        results = [
+            make() if at is None else buffers[at] for make, at in zip(makers, into, strict=True)
+        ]
         everything = [*buffers, *results, *(make() for make in temporaries)]
         for at in given:
             everything[at] = pairs.as_pairs(everything[at])

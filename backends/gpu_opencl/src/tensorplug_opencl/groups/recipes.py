@@ -14,7 +14,6 @@ import numpy as np
 from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import expressions, lift_constants
 from tensorplug_opencl.codegen import ctypes
-from tensorplug_opencl.groups import passes
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -53,18 +52,6 @@ class Recipe:
 
         """
         return {ctypes.computed(dtype) for dtype in self._dtypes}
-
-    @cached_property
-    def row(self) -> passes.Row:
-        """The passes along a row, of a group with reductions."""
-        group = self.group
-        axis = group.reductions[0].axes.index(True)
-        return passes.make_row(
-            [operand.spans[axis] for operand in group.inputs],
-            [(each.op, each.expression) for each in group.reductions],
-            [(each.expression, each.spans[axis]) for each in group.outputs],
-            keeps=bool(group.outputs),
-        )
 
 
 def find(group: Group) -> tuple[Recipe, list[np.generic]]:

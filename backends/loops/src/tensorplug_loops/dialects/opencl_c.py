@@ -74,7 +74,9 @@ class _Writer:
         self._one_by_one = False  # in a loop whose lanes follow one another
         self._mask: Value | None = None
         self._reads: Value | None = None
-        self._single: set[str] = set()  # arrays that are written once, and may be written again
+        self._single: set[str] = (
+            set()
+        )  # arrays that may be written again, since nothing reads them
         self._hint = ""
 
     def write(self, kernel: st.Kernel, title: str, *, apart: bool) -> str:
@@ -93,8 +95,8 @@ class _Writer:
             self._items, self._space = "get_group_id(0)", "local"
         self._emit(f"if ({self._items} >= items) return;")
         if apart:
-            self._single = {each.name for each in kernel.arrays if each.written}
-            self._single -= st.arrays_read(kernel.body)
+            written = {each.name for each in kernel.arrays if each.written}
+            self._single = set() if written & st.arrays_read(kernel.body) else written
         self._block(kernel.body)
         joined = ",\n  ".join(parameters)
         text = "\n".join(

@@ -30,7 +30,7 @@ _FEW_APART: Final = 4  # likewise, if lanes read one by one
 _ROW: Final = 1 << 10  # elements in which an item takes several rows
 _ITEMS: Final = 8  # that are enough
 _FEW: Final = 16  # terms whose sum loses nothing by being added in order
-_SIDE: Final = 8  # vectors side by side, at most
+_BESIDE: Final = 8  # vectors side by side, at most
 _TEAM: Final = 64  # elements of a row, for which a work-group is worth it
 _MEMBERS: Final = 32  # work-items of a group that run at once on most GPUs
 _EACH: Final = 8  # elements of a row for each of them
@@ -126,7 +126,7 @@ def form_of(loops: Loops, machine: Machine, *, split: bool) -> Form:
         lanes,
         rows=0 < row <= _ROW and not split and prod(lengths[at] for at in kept[:-2]) >= _ITEMS,
         vectors=count_vectors(machine, loops, axis, lanes) if segmented and taps else 1,
-        short=not machine.masked and lengths[last:] < [_SIDE * lanes],
+        short=not machine.masked and lengths[last:] < [_BESIDE * lanes],
         few=few,
         taps=taps if unrolled and members == 1 else (),
         members=members,

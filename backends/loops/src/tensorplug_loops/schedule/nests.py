@@ -9,7 +9,7 @@ the results of the level before, and once for the outputs.
 from __future__ import annotations
 
 from contextlib import nullcontext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tensorplug.plugin import Expression
 from tensorplug.plugin import dtypes as dt
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from tensorplug_loops.machine import Machine
     from tensorplug_loops.schedule.forms import Form
     from tensorplug_loops.schedule.loops import Loops
+
+_DEPTH_ALONE: Final = 4  # likewise, of what one accumulator takes
 
 
 class Nest:
@@ -369,8 +371,9 @@ class Nest:
         if stride > 1 or blocked:
             middle = w.let(low + ((high - low) & -stride)) if stride > 1 else high
             if blocked:
-                with w.loop(None, low, middle, step=DEPTH * stride) as block:
-                    end = w.let(block + DEPTH * stride)
+                size = (DEPTH if lanes > 1 else _DEPTH_ALONE) * stride
+                with w.loop(None, low, middle, step=size) as block:
+                    end = w.let(block + size)
                     several(block, w.let(ex.where(end < middle, end, middle)))
                     for accumulator in accumulators:
                         accumulator.close_block()

@@ -73,6 +73,12 @@ class Program:
     outputs: tuple[TensorType, ...]
     temporaries: tuple[tuple[DType, int], ...]
 
+    def reads_after(self, number: int, written: int) -> bool:
+        """Return whether an array is read by a kernel after one that writes another."""
+        kernels = [each.arrays for each in self.launches]
+        first = next((at for at, arrays in enumerate(kernels) if written in arrays), len(kernels))
+        return any(number in arrays for arrays in kernels[first + 1 :])
+
 
 def plan(group: Group, machine: Machine) -> Program | None:
     """Return the program of a group; None for one with complex numbers."""
