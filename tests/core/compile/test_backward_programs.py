@@ -218,3 +218,57 @@ def test_threads_share_programs() -> None:
     for thread in threads:
         thread.join()
     assert not errors
+
+
+STATE = tp.Variable(tp.asarray([1.0, -2.0, 0.5]))
+LARGE = np.linspace(-1.0, 1.0, backward.LARGE, dtype=np.float32)
+
+
+def two_results(x: Any, y: Any) -> tuple[Any, Any]:
+    return tp.tanh(x * y), tp.exp(x) * 2
+
+
+# Functions to compile, each inside another one that is not.
+COMPILED: dict[str, tuple[Any, Any, list[Any]]] = {
+    "chain": (loss, lambda f: lambda x, y: f(x, y) * 2 + tp.sum(x), [X, X * 2]),
+    "two results": (two_results, lambda f: lambda x, y: tp.sum(f(x, y)[0] * f(x, y)[1]), [X, X]),
+    "one of two": (two_results, lambda f: lambda x, y: tp.sum(f(x, y)[1] * y), [X, X]),
+    "one after the other": (lambda x: tp.sin(x) * x, lambda f: lambda x: tp.sum(f(f(x))), [X]),
+    "twice": (lambda x, y: x * tp.cos(y), lambda f: lambda x: tp.sum(f(x, x)), [X]),
+    "a variable": (lambda x: x * STATE, lambda f: lambda x: tp.sum(f(x) ** 2), [X[:3]]),
+    "a product": (lambda x: tp.nn.relu(x @ x + 1), lambda f: lambda x: tp.mean(f(x)), [np.eye(4)]),
+    "large": (loss, lambda f: lambda x: f(x, x + 2), [LARGE]),
+}
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_compiled_functions_are_part_of_the_programs_of_tapes(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    f, around, arrays = COMPILED[name]
+    tensors = [tp.asarray(array) for array in arrays]
+    wrt = tuple(range(len(tensors)))
+    outer = tp.grad(around(tp.compile(f)), argnums=wrt)
+    first, *others = [[x.numpy().tobytes() for x in outer(*tensors)] for _ in range(4)]
+    assert others == [first] * 3
+    assert count() == 1
+    monkeypatch.setattr(backward, "walk", None)  # which each further pass does without
+    assert [x.numpy().tobytes() for x in outer(*tensors)] == first
+    plain = tp.grad(around(f), argnums=wrt)
+    for mine, eager in zip(outer(*tensors), plain(*tensors), strict=True):
+        np.testing.assert_allclose(mine.numpy(), eager.numpy(), rtol=2e-5, atol=1e-6)
+
+
+def test_compiled_functions_of_one_form_keep_their_programs_apart() -> None:
+    for factor in (2.0, 3.0, 2.0):
+        f = tp.compile(lambda x, factor=factor: tp.sin(x) * factor)
+        for _ in range(3):
+            slope = tp.grad(lambda x, f=f: tp.sum(f(x)))(tp.asarray(X))
+            np.testing.assert_allclose(slope.numpy(), np.cos(X) * factor, rtol=1e-12)
+
+
+def test_second_derivatives_of_compiled_functions_beside_such_programs() -> None:
+    f = tp.compile(lambda x: tp.sin(x) * x)
+    for _ in range(3):
+        bend = tp.grad(lambda x: tp.sum(tp.grad(lambda x: tp.sum(f(x)))(x)))(tp.asarray(X))
+        np.testing.assert_allclose(bend.numpy(), 2 * np.cos(X) - X * np.sin(X), rtol=1e-11)

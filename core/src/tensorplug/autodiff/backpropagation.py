@@ -22,15 +22,32 @@ from tensorplug.ops import creation, movement, reduction
 from tensorplug.ops.elementwise import arithmetic, casting, complexes
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Sequence
+    from collections.abc import Container, Hashable, Iterable, Sequence
 
     from tensorplug.autodiff.recipes import Step
+    from tensorplug.dispatch.device import Placement
 
 
 class FunctionNode(Node, ABC):
     """A call of a Python function with a gradient of its own."""
 
     __slots__ = ()
+
+    @property
+    def repeats(self) -> Hashable:
+        """What the node does, if other tapes may have nodes that do the same; else None.
+
+        Such a node has the methods ``values``, of ``CallNode``, and ``stand_in``.
+        """
+        return None
+
+    def values(self) -> Iterable[tuple[Any, Placement]]:
+        """Return the saved buffers with their placements."""
+        return ()
+
+    def stand_in(self, parents: tuple[Node | None, ...], saved: Sequence[Tensor]) -> FunctionNode:
+        """Return a node that does the same with other saved tensors, for a trace."""
+        raise NotImplementedError
 
     @abstractmethod
     def vjp(self, cotangent: Any, path: Container[Node]) -> list[tuple[Node, Tensor]]:

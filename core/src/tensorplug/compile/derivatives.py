@@ -18,7 +18,8 @@ from tensorplug.compile.programs.executable import Executable
 from tensorplug.compile.programs.program import Program
 from tensorplug.compile.specialized import run, upload
 from tensorplug.compile.tracing.bodies import trace_body
-from tensorplug.compile.tracing.nested import NestedPlan
+from tensorplug.compile.tracing.calls import Call
+from tensorplug.compile.tracing.nested import CORE, NestedPlan
 from tensorplug.compile.tracing.passes import (
     eliminate_common_calls,
     eliminate_dead_calls,
@@ -26,19 +27,23 @@ from tensorplug.compile.tracing.passes import (
 )
 from tensorplug.compile.tracing.trace import Trace
 from tensorplug.contract.dtypes import INEXACT
+from tensorplug.contract.spec import Attribute, KernelSpec
 from tensorplug.dispatch.calls import to_device
 from tensorplug.dispatch.context import current_context, is_taped, use_context
 from tensorplug.dispatch.tensor import Tensor
+from tensorplug.engine.plans import Plan
 from tensorplug.errors import BackendClosedError, GradientError
 from tensorplug.ops import creation
 from tensorplug.tensors.variable import alias
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Sequence
+    from collections.abc import Container, Hashable, Mapping, Sequence
 
     from tensorplug.autodiff.recording import Watched
     from tensorplug.compile.specialized import Specialized
+    from tensorplug.contract.spec import TensorType
     from tensorplug.dispatch.context import Context
+    from tensorplug.dispatch.device import Placement
 
 
 _LIMIT: Final = 64  # derivatives of one program, which differ in floats that gradients read
@@ -50,6 +55,7 @@ class Derivative(NamedTuple):
     ``forward`` returns the function's results, then the saved values. ``backward`` takes the saved
     values, then the cotangents of the results at ``starts``; it returns the gradients of the
     inputs at ``reached``. ``floats``: the Python floats among the inputs of ``forward``.
+    ``saved``: the placements of the saved values.
     """
 
     forward: Executable
@@ -57,6 +63,21 @@ class Derivative(NamedTuple):
     starts: list[int]
     reached: list[int]
     floats: Floats
+    saved: list[Placement]
+
+
+def _infer_gradients(_operands: list[TensorType], *, types: Sequence[TensorType]) -> Any:
+    return tuple(types)
+
+
+_BACKWARD: Final = KernelSpec(
+    "Backward",
+    ("operands[]",),  # the saved values, then the cotangents
+    _infer_gradients,
+    attributes=dict.fromkeys(("types", "of"), Attribute(lambda value, _: value)),
+    outputs=("gradients[]",),
+)
+"""The backward program of a compiled function, as a call of a program around it."""
 
 
 def run_recorded(
@@ -75,11 +96,7 @@ def run_recorded(
     buffers = run(derivative.forward, context, inputs)
     count = len(special.placements)
     results, kept = buffers[:count], buffers[count:]
-    values = derivative.forward.program.wanted[count:]
-    saved = [
-        Tensor._of(buffer, special.place(value.placement))
-        for buffer, value in zip(kept, values, strict=True)
-    ]
+    saved = [Tensor._of(*pair) for pair in zip(kept, derivative.saved, strict=True)]
     node = _ProgramNode(special, derivative, on_tape, tensors, floats, saved)
     nodes: list[Node | None] = [None] * count
     for index, at in enumerate(derivative.starts):
@@ -146,6 +163,7 @@ def _derivative(special: Specialized, on_tape: Sequence[int], floats: Floats) ->
         starts,
         reached,
         floats,
+        [special.place(value.placement) for value in kept],
     )
 
 
@@ -180,10 +198,23 @@ class _ProgramNode(FunctionNode):
         """The number of results with a cotangent."""
         return len(self.derivative.starts)
 
+    @property
+    def repeats(self) -> Hashable:
+        """The backward program."""
+        return self.derivative.backward
+
+    def values(self) -> list[tuple[Any, Placement]]:
+        """Return the saved buffers with their placements."""
+        return [(tensor._buffer, tensor._placement) for tensor in self.kept]
+
+    def stand_in(self, parents: tuple[Node | None, ...], saved: Sequence[Tensor]) -> FunctionNode:
+        """Return a node that records a call of the backward program."""
+        return _TracedNode(parents, self, saved)
+
     def vjp(self, cotangent: Any, path: Container[Node]) -> list[tuple[Node, Tensor]]:
         """Run the backward program, or differentiate the function if a tape records that."""
         context = current_context()
-        dys = self._complete(cotangent)
+        dys = self.complete(cotangent)
         device = self.special.engine.devices.of(context)
         if self._is_interpreted(context):
             gradients = self._interpret_backward(dys)
@@ -191,14 +222,23 @@ class _ProgramNode(FunctionNode):
             gradients = self._differentiate_function(context, dys)
         else:
             gradients = self._run_backward(context, dys)
-        parents = dict(zip(self.wanted, self.parents, strict=True))
+        return self.choose(self.parents, gradients, path)
+
+    def choose(
+        self,
+        parents: Sequence[Node | None],
+        gradients: Mapping[int, Tensor],
+        path: Container[Node],
+    ) -> list[tuple[Node, Tensor]]:
+        """Return the gradients of the inputs with ``parents``, for those on ``path``."""
+        known = dict(zip(self.wanted, parents, strict=True))
         return [
             (parent, gradient)
             for at, gradient in gradients.items()
-            if (parent := parents[at]) is not None and parent in path
+            if (parent := known[at]) is not None and parent in path
         ]
 
-    def _complete(self, cotangent: Any) -> list[Tensor]:
+    def complete(self, cotangent: Any) -> list[Tensor]:
         """Return the cotangents of all results, with zeros for missing ones."""
         dys = cotangent if isinstance(cotangent, list) else [cotangent]
         results = self.special.executable.program.wanted
@@ -276,3 +316,41 @@ class _ProgramNode(FunctionNode):
         ]
         cotangents = backpropagate(starts, list(leaves.values()))
         return {at: cotangents[leaf] for at, leaf in leaves.items() if leaf in cotangents}
+
+
+class _TracedNode(FunctionNode):
+    """A run of a compiled function on a tape of which a program is made."""
+
+    __slots__ = ("kept", "node")
+
+    def __init__(
+        self, parents: tuple[Node | None, ...], node: _ProgramNode, kept: Sequence[Tensor]
+    ) -> None:
+        super().__init__(parents)
+        self.node = node
+        self.kept = kept
+
+    @property
+    def count(self) -> int:
+        """The number of results with a cotangent."""
+        return self.node.count
+
+    def vjp(self, cotangent: Any, path: Container[Node]) -> list[tuple[Node, Tensor]]:
+        """Record a call of the backward program, which gives the same results alone as there."""
+        derivative = self.node.derivative
+        trace: Trace = current_context().device.interpreter  # type: ignore[union-attr]  # in a trace
+        operands = [trace.operand(x) for x in (*self.kept, *self.node.complete(cotangent))]
+        types = [value.placement.type for value in derivative.backward.program.wanted]
+        plan = Plan(
+            _BACKWARD,
+            {"types": types, "of": derivative.backward},
+            trace.real,
+            [[operand.placement.type for operand in operands]],
+            types,
+            self.node.special.state,
+        )
+        plan.call, plan.how, plan.owner = derivative.backward.run, "programs", CORE
+        plan.takes_buffers = plan.published = True
+        outputs = trace.add(Call(plan, [operands], []))
+        gradients = dict(zip(derivative.reached, outputs, strict=True))
+        return self.node.choose(self.parents, gradients, path)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from tensorplug.autodiff.backpropagation import walk
+from tensorplug.autodiff.backpropagation import FunctionNode, walk
 from tensorplug.autodiff.recipes import placement_of
 from tensorplug.autodiff.tape import CallNode, Leaf, OutputNode, buffer_of
 from tensorplug.compile.backward.tapes import Pattern, describe, outline
@@ -26,7 +26,6 @@ from tensorplug.dispatch.tensor import Tensor
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tensorplug.autodiff.recipes import Recipe
     from tensorplug.autodiff.tape import Node
     from tensorplug.compile.backward.tapes import Starts, Tape
     from tensorplug.compile.tracing.values import Value
@@ -122,7 +121,7 @@ def _is_large(tape: Tape, starts: Starts) -> bool:
     placements = [placement for _, placement in tape.saved]
     placements += [dy._placement for _, dy in starts]
     for call in tape.calls:
-        placements += call.plan.outputs
+        placements += call.plan.outputs if isinstance(call, CallNode) else ()
     return any(placement.type.size >= LARGE for placement in placements)
 
 
@@ -201,6 +200,8 @@ class _StandIns:
             call.parents, call.plan = parents, node.plan
             call.recipe, call.saved = saved
             made = call
+        elif isinstance(node, FunctionNode):
+            made = node.stand_in(parents, saved)
         elif isinstance(node, OutputNode) and parents[0] is not None:
             made = OutputNode(parents[0], node.index)
         else:  # the leaf of an inner tape, or an output of a call before all leaves
@@ -208,8 +209,13 @@ class _StandIns:
         made.order = node.order
         return made
 
-    def _enter_all(self, call: CallNode) -> tuple[Recipe, list[Any]]:
-        """Return the recipe and the saved values of the call that stands for ``call``."""
+    def _enter_all(self, call: CallNode | FunctionNode) -> Any:
+        """Return the recipe and the saved values of the call that stands for ``call``.
+
+        Return the saved tensors for a compiled function.
+        """
+        if isinstance(call, FunctionNode):
+            return [self._enter(placement, None) for _, placement in call.values()]
         count = len(call.recipe.inputs)
         saved: list[Any] = []
         for at, placement in enumerate(call.placements):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tensorplug.autodiff.backpropagation import FunctionNode
 from tensorplug.autodiff.tape import CallNode, Leaf, OutputNode
 
 if TYPE_CHECKING:
@@ -21,12 +22,12 @@ class Tape(NamedTuple):
     """The part of a tape between the results and the leaves.
 
     ``key``: what its program depends on. ``number``: its nodes with their positions, each before
-    its parents. ``calls``: those of kernels, which have saved values.
+    its parents. ``calls``: those of kernels and compiled functions, which have saved values.
     """
 
     key: Hashable
     number: dict[Node, int]
-    calls: list[CallNode]
+    calls: list[CallNode | FunctionNode]
 
     @property
     def saved(self) -> list[tuple[Buffer, Placement]]:
@@ -37,11 +38,12 @@ class Tape(NamedTuple):
 def describe(starts: Starts, leaves: Sequence[Node]) -> Tape | None:
     """Return what a tape looks like; None if it cannot occur again.
 
-    That is because of the call of a Python function, or of a plan that serves one call.
+    That is because of the call of a Python function, unless it is compiled, or of a plan that
+    serves one call.
     """
     number = {node: at for at, node in enumerate(_find_nodes(starts, leaves))}
     targets = set(leaves)
-    calls: list[CallNode] = []
+    calls: list[CallNode | FunctionNode] = []
     parts: list[Hashable] = []
     find = number.get
     for node in number:
@@ -52,7 +54,7 @@ def describe(starts: Starts, leaves: Sequence[Node]) -> Tape | None:
             parts.append(None)
             continue
         parts.append((token, *[None if one is None else find(one) for one in node.parents]))
-        if isinstance(node, CallNode):
+        if isinstance(node, CallNode | FunctionNode):
             calls.append(node)
     ends = tuple([find(leaf) for leaf in leaves])
     begins = tuple([(find(node), dy._placement) for node, dy in starts])
@@ -66,6 +68,8 @@ def _token(node: Node) -> Hashable | None:
         return None if plan.variant or not plan.static_shapes else node.recipe
     if isinstance(node, OutputNode):
         return node.index
+    if isinstance(node, FunctionNode):
+        return node.repeats
     return Leaf if isinstance(node, Leaf) else None
 
 
@@ -153,8 +157,12 @@ class Pattern:
                 if node.recipe is not token:
                     return None
                 buffers += node.saved if plain else [pair[0] for pair in node.values()]
-            elif node.__class__ is not OutputNode or node.index != token:
+            elif token != (
+                node.index if node.__class__ is OutputNode else getattr(node, "repeats", None)
+            ):
                 return None
+            elif node.__class__ is not OutputNode:
+                buffers += [pair[0] for pair in node.values()]
             above = node.parents
             for position, number in parents:
                 known = nodes[number]

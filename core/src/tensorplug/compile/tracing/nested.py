@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tensorplug.engine.registry import State
 
 
-_CORE: Final = Owner("tensorplug")
+CORE: Final = Owner("tensorplug")
 
 
 class NestedPlan(Plan):
@@ -50,7 +50,7 @@ class NestedPlan(Plan):
         known, outputs = spec.resolve([list(types)], attributes)
         super().__init__(spec, known, device, [list(types)], outputs, state)
         self.how: How = "programs"
-        self.owner: Owner | None = _CORE
+        self.owner: Owner | None = CORE
         self.takes_buffers = self.published = True  # the kernels inside are checked
         self.parts: dict[str, Any] = {}
         self.ready: bool = False
