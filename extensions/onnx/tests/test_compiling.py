@@ -10,7 +10,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import tensorplug as tp
 import tensorplug_onnx
-from tensorplug_onnx import InputError, NodeError, ValueNeededError
+from tensorplug_onnx import NodeError, ValueNeededError
 from tensorplug_onnx.shaping import shaping_inputs
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
@@ -250,68 +250,35 @@ def rows(*shape):
     return np.random.default_rng(shape).normal(size=shape).astype(np.float32)
 
 
-def programs(compiled):
-    """Return how many programs at padded sizes there are."""
-    whole = compiled._compiled
-    found = {
-        id(each): each
-        for function in (whole._program, *whole._with_values.values())
-        for each in function._dynamic._templates.values()
-    }
-    return sum(len(each.programs) for each in found.values())
-
-
 @pytest.mark.parametrize(
-    ("dynamic", "shapes"),
+    "shapes",
     [
-        (["N"], [(17, 5), (18, 5), (20, 5), (23, 5), (24, 5)]),
-        ("T", [(2, 17), (2, 18), (2, 23)]),
-        (True, [(17, 9), (18, 10), (20, 11), (24, 12)]),
+        [(17, 5), (18, 5), (20, 5), (23, 5), (24, 5)],
+        [(2, 17), (2, 18), (2, 23)],
+        [(17, 9), (18, 10), (20, 11), (24, 12)],
     ],
-    ids=["one", "a name", "all"],
+    ids=["batches", "lengths", "both"],
 )
-def test_sizes_share_a_program(attended, dynamic, shapes):
-    compiled = attended.compile(dynamic=dynamic)
+def test_sizes_that_change(attended, shapes):
+    compiled = attended.compile()
     for shape in shapes:
         x = rows(*shape, 4)
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            found = compiled(x)
+        found = compiled(x)
         for name, expected in attended(x).items():
             assert found[name].type == expected.type
             np.testing.assert_allclose(found[name].numpy(), expected.numpy(), rtol=1e-5, atol=1e-5)
-    assert programs(compiled) == 1
 
 
-def test_dynamic_and_static_inputs_together(make):
+def test_sizes_that_change_beside_static_inputs(make):
     inputs = {"x": ("N", 4), **of_integers("k")}
     nodes = [node("TopK", "x k", "largest places"), node("Neg", "largest")]
-    compiled = tensorplug_onnx.load(make(nodes, inputs, ["y"])).compile(dynamic=["N"])
+    compiled = tensorplug_onnx.load(make(nodes, inputs, ["y"])).compile()
     for size in (17, 18):
         x = rows(size, 4)
         for k in (1, 3):
             found = compiled(x, integers(k))["y"].numpy()
             assert found.shape == (size, k)
             np.testing.assert_array_equal(found, -np.sort(x)[:, ::-1][:, :k])
-    assert programs(compiled) == 2  # one for each value of k
-
-
-def test_names_of_sizes_are_checked(attended):
-    with pytest.raises(InputError, match=r"no input has a size 'M'; the sizes .*: 'N', 'T'"):
-        attended.compile(dynamic=["N", "M"])
-
-
-def test_a_size_that_cannot_be_padded_is_told(make):
-    """The results are right all the same: each size has a program."""
-    nodes = [node("Transpose", "x", "t", perm=[1, 0, 2]), node("Reshape", "t s")]
-    model = tensorplug_onnx.load(make(nodes, {"x": ("N", 5, 4)}, ["y"], {"s": integers(-1, 4)}))
-    compiled = model.compile(dynamic=True)
-    x = rows(17, 5, 4)
-    with pytest.warns(
-        tp.errors.RecompileWarning, match="model 'graph' is compiled anew .*Reshape"
-    ):
-        found = compiled(x)["y"].numpy()
-    np.testing.assert_array_equal(found, x.transpose(1, 0, 2).reshape(-1, 4))
 
 
 # Devices -----------------------------------------------------------------------------------------

@@ -44,8 +44,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"fold": ("out",)}, "fold names 'out', no input of it"),
     ({"fold": ("x",), "leading": ()}, "it has fold or leading, not both"),
     ({"leading": ("x",)}, "leading names 'x', no attribute of it"),
-    ({"padding": ("size",)}, "padding names 'size', no attribute of it"),
-    ({"padding": "axis"}, "padding must be a tuple of names, got 'axis'"),
+    ({"leading": "axis"}, "leading must be a tuple of names, got 'axis'"),
     ({"elementwise": True, "outputs": ("a", "b")}, "elementwise is for kernels of one output"),
     ({"symmetric": ("x",), "outputs": ("outs[]",)}, "symmetric is for kernels of one output"),
 ]

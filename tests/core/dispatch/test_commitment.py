@@ -95,7 +95,6 @@ CALLS: dict[str, tuple[Callable[[tp.Tensor], Any], np.ndarray]] = {
         lambda x: tp.compile(lambda a: tp.scan(lambda c, s: (c + s * x[0], c), 0.0, a)[0])(free()),
         np.float32(6),
     ),
-    "compiled, dynamic": (tp.compile(lambda a: a * 2, dynamic={0: [0]}), X * 2),
     "loop": (lambda x: tp.scan(lambda c, s: (c + s, c), 0.0, x)[0], np.float32(6)),
     "condition": (lambda x: tp.cond(x[0] > 0, lambda a: a * 2, lambda a: a, x), X * 2),
     "gradient": (tp.grad(lambda x: tp.sum(x**3)), 3 * X**2),

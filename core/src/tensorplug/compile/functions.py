@@ -30,8 +30,6 @@ from tensorplug.compile.arguments.signatures import (
     convert_arrays,
 )
 from tensorplug.compile.derivatives import run_recorded
-from tensorplug.compile.dynamic.sizes import LIMIT as SIZES
-from tensorplug.compile.dynamic.sizes import Dynamic
 from tensorplug.compile.specialized import Specialized
 from tensorplug.compile.tracing.bodies import Body, Request, trace_request
 from tensorplug.compile.tracing.replays import Template, may_replay, replay, without_sizes
@@ -48,7 +46,7 @@ from tensorplug.errors import (
 from tensorplug.tensors import tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Sequence
 
     from tensorplug.compile.programs.program import Program
     from tensorplug.dispatch.device import Device
@@ -84,26 +82,24 @@ def compile(
     *,
     static_floats: bool = False,
     donate: Donated = (),
-    dynamic: Mapping[int | str, Any] | None = None,
 ) -> Compiled[P, R]: ...
 @overload
 def compile(
     *,
     static_floats: bool = False,
     donate: Donated = (),
-    dynamic: Mapping[int | str, Any] | None = None,
 ) -> _Decorator: ...
 def compile(
     f: Any = _ABSENT,
     *,
     static_floats: bool = False,
     donate: Donated = (),
-    dynamic: Mapping[int | str, Any] | None = None,
 ) -> Any:
     """Compile ``f`` to a program of kernels that runs without Python code between them.
 
     The first call with arguments of a signature traces ``f``: it calls it once with tensors that
-    have a type but no data. The kernel calls, including those of gradients, become a flat
+    have a type but no data. If nothing reads the sizes of the arguments, neither ``f`` nor an op,
+    the trace serves other sizes, too. The kernel calls, also those of gradients, become a flat
     program without common subexpressions or dead code, which the backend may optimize, for
     example by fusing elementwise kernels. Later calls with that signature run the program.
 
@@ -135,11 +131,6 @@ def compile(
         donate: positions or names of arguments that every call gives up: their tensors are
             disposed of, and their memory is free for other values after its last use in the
             program. Other tensors that share the memory keep it.
-        dynamic: axes whose size changes from call to call, by the name or position of the
-            parameter: ``{"x": [0]}``. For a tree, a tree of axes that may be cut short. A size is
-            padded to the next one of the series 8, 12, 16, 24, 32, ..., so that many sizes share
-            a program. ``f`` is still called once for each size. If padding would change the
-            results, each size gets its own program, and a ``RecompileWarning`` says why.
 
     Returns:
         A function with the arguments and results of ``f``; ``program(*args, **kwargs)`` returns
@@ -147,8 +138,7 @@ def compile(
 
     Raises:
         ArgumentError: ``f`` is not a function, or is a coroutine or generator function;
-            ``static_floats`` is not a bool; ``f`` has no parameter that ``donate`` or ``dynamic``
-            names.
+            ``static_floats`` is not a bool; ``f`` has no parameter that ``donate`` names.
         CompileError: in a call: ``f`` does something a program cannot, at the line in the
             message; an argument is neither a tensor nor hashable. Also the errors of ``f``.
 
@@ -161,9 +151,7 @@ def compile(
     """
     flag(static_floats, "compile: static_floats")
     if f is _ABSENT:
-        return functools.partial(
-            compile, static_floats=static_floats, donate=donate, dynamic=dynamic
-        )
+        return functools.partial(compile, static_floats=static_floats, donate=donate)
     if not callable(f):
         raise ArgumentError(f"compile: f must be a function, got {type(f).__name__}")
     started = (
@@ -176,7 +164,7 @@ def compile(
             f"compile: {getattr(f, '__name__', f)!r} is a coroutine or generator function, whose "
             "body does not run when it is called; compile a function that returns tensors"
         )
-    return Compiled(f, static_floats=static_floats, donate=donate, dynamic=dynamic)
+    return Compiled(f, static_floats=static_floats, donate=donate)
 
 
 class Compiled(Generic[P, R]):
@@ -188,12 +176,10 @@ class Compiled(Generic[P, R]):
         *,
         static_floats: bool = False,
         donate: Donated = (),
-        dynamic: Mapping[int | str, Any] | None = None,
     ) -> None:
         functools.update_wrapper(self, f)
         self._f = f
         self._donation = None if donate == () else Donation.of(f, donate)
-        self._dynamic = None if dynamic is None else Dynamic(f, dynamic)
         self._static_floats = static_floats
         self._known: dict[Hashable, Specialized] = {}
         self._templates: dict[Hashable, Template] = {}
@@ -236,8 +222,6 @@ class Compiled(Generic[P, R]):
             return self(*args, **kwargs)
         donated = self._donated(special, tensors, args, kwargs) if self._donation else ()
         if context.recording is not None and any(tensor._node is not None for tensor in inputs):
-            if self._dynamic is not None:
-                self._dynamic.warn("a gradient flows through it from outside")
             result = run_recorded(special, context, inputs, floats)
             for tensor in donated:
                 tensor.dispose()
@@ -308,15 +292,14 @@ class Compiled(Generic[P, R]):
                 engine, root or device, body, tensors, Floats(floats), donated, root is not None
             )
             try:
-                special = self._trace(request, args, kwargs, signature)
+                special = self._trace(request, signature)
             except DeviceMismatchError as error:
                 if root is not None or not error.device:
                     raise
                 # The function uses tensors that were placed there, which decide.
                 there = request._replace(device=engine.open(error.device), committed=True)
-                special = self._trace(there, args, kwargs, signature)
-            limit = LIMIT if self._dynamic is None else SIZES
-            remember(self._known, signature, floats, special, limit)
+                special = self._trace(there, signature)
+            remember(self._known, signature, floats, special, LIMIT)
             before, self._latest = self._latest, self._describe(device, args, kwargs, special)
             counts = known is None and not special.shared
             self._traced += counts
@@ -335,16 +318,11 @@ class Compiled(Generic[P, R]):
         read = None if self._static_floats else special.floats.read
         return recompiles.describe(self._f, device, args, kwargs, read)
 
-    def _trace(self, request: Request, *call: Any) -> Specialized:
-        """Trace the function; if it needs data that depend on floats, with all floats static.
-
-        ``call``: the arguments by position and by name, and their signature.
-        """
+    def _trace(self, request: Request, signature: tuple[Hashable, ...]) -> Specialized:
+        """Trace the function; if it needs data that depend on floats, with all floats static."""
 
         def trace(request: Request) -> Specialized:
-            if self._dynamic is not None:
-                return self._dynamic.specialize(request, *call)
-            return self._replay(request, call[-1]) or self._trace_anew(request, call[-1])
+            return self._replay(request, signature) or self._trace_anew(request, signature)
 
         numbers = request.floats.given
         if numbers:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.contract.arguments import quoted
-from tensorplug.contract.padding import Padding, any_size
 from tensorplug.errors import RegistrationError
 
 if TYPE_CHECKING:
@@ -17,7 +16,7 @@ _OF_INPUTS: Final = ("linear", "symmetric", "fold")
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Facts:
-    """Facts of a kernel: ``vmap``, forward mode and dynamic sizes use them in the place of rules.
+    """Facts of a kernel: ``vmap`` and forward mode use them in the place of rules.
 
     Rules of a ``RuleTable`` come first. The conformance suite compares the facts with what the
     kernel computes.
@@ -36,9 +35,6 @@ class Facts:
         fold: inputs whose axis 0 is a batch, as is that of the outputs.
         leading: the kernel does the same along any further axis in front of its inputs; these are
             the attributes that number axes, ``()`` for none.
-        padding: what becomes of a call whose inputs are padded behind their elements: names of
-            attributes if the results begin with those of the exact call, for any such sizes;
-            ``()`` for none; of kernels of the core, a rule.
 
     """
 
@@ -48,12 +44,6 @@ class Facts:
     symmetric: tuple[str, ...] = ()
     fold: tuple[str, ...] = ()
     leading: tuple[str, ...] | None = None
-    padding: Padding | tuple[str, ...] | None = None
-
-    @property
-    def padding_rule(self) -> Padding | None:
-        """The rule of padding, if the spec has one."""
-        return any_size(*self.padding) if isinstance(self.padding, tuple) else self.padding
 
     @property
     def linear_groups(self) -> tuple[tuple[str, ...], ...]:
@@ -70,7 +60,6 @@ class Facts:
             "symmetric": ", ".join(self.symmetric),
             "fold": ", ".join(self.fold),
             "leading": "" if self.leading is None else ", ".join(self.leading) or "yes",
-            "padding": "" if self.padding_rule is None else str(self.padding_rule),
         }
         return {name: text for name, text in texts.items() if text}
 
@@ -112,5 +101,3 @@ class Facts:
         yield "symmetric", self.symmetric
         yield "fold", self.fold
         yield "leading", () if self.leading is None else self.leading
-        padding: Any = () if self.padding is None else self.padding
-        yield "padding", padding.sizes if isinstance(padding, Padding) else padding

@@ -123,7 +123,7 @@ class KernelSpec(Facts):
             Kernels of the core are listed in ``engine/autocast.py``.
 
     Facts of its structure spare it rules: ``linear``, ``linear_with``, ``elementwise``,
-    ``symmetric``, ``fold``, ``leading`` and ``padding``, by keyword (see ``Facts``).
+    ``symmetric``, ``fold`` and ``leading``, by keyword (see ``Facts``).
 
     Examples:
         >>> spec = tp.KernelSpec("Total", ("x",), lambda x: tp.TensorType(x.dtype, x.shape[:-1]))

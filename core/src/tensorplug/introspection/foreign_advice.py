@@ -101,7 +101,7 @@ ADVICE: Final = {
     "lr_scheduler": "schedules such as tensorplug.train.cosine_decay are passed as learning rates",
     "make_jaxpr": "write tensorplug.compile(f).program(x)",
     "manual_seed": _SEED,
-    "mark_dynamic": "name the axis: tensorplug.compile(f, dynamic={'x': [0]})",
+    "mark_dynamic": "leave it out: a trace serves all sizes that the function does not read",
     "masked_fill": "write tensorplug.where(mask, value, x)",
     "matrix_diag": "write x[..., None] * tensorplug.eye(x.shape[-1])",
     "mish": "write x * tensorplug.tanh(tensorplug.nn.softplus(x))",

@@ -77,7 +77,6 @@ FILL = KernelSpec(
     },
     expression=lambda *, value, dtype: constant(value, dtype),
     exact=True,
-    padding=("shape",),
 )
 
 _FIXED = dt.FIXED | dt.STORAGE

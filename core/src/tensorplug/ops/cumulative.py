@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.contract import attributes, padding_rules, shapes
+from tensorplug.contract import attributes, shapes
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.arguments import flag
 from tensorplug.contract.spec import KernelSpec, TensorType
@@ -54,7 +54,6 @@ CUMSUM = KernelSpec(
     accepts=dt.FIXED,
     linear=("x",),
     leading=("axis",),
-    padding=padding_rules.scanned(0),
 )
 CUMPROD = KernelSpec(
     "Cumprod",
@@ -63,7 +62,6 @@ CUMPROD = KernelSpec(
     attributes=_ATTRIBUTES,
     accepts=dt.FIXED,
     leading=("axis",),
-    padding=padding_rules.scanned(1),
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.contract import attributes, padding_rules, shapes
+from tensorplug.contract import attributes, shapes
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
 from tensorplug.dispatch.calls import chained, dispatch
@@ -64,7 +64,6 @@ SLICE = KernelSpec(
         ),
     },
     linear=("x",),
-    padding=("size",),
 )
 
 
@@ -114,7 +113,6 @@ PAD_V2 = KernelSpec(
     },
     linear=("x",),
     linear_with={"constant_value": 0},
-    padding=padding_rules.PADDED,
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.contract import attributes, padding_rules, shapes
+from tensorplug.contract import attributes, shapes
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.arguments import flag
 from tensorplug.contract.spec import KernelSpec, TensorType
@@ -34,7 +34,6 @@ ARG_MAX = KernelSpec(
     attributes=_ARG,
     accepts=ORDERED,
     leading=("axis",),
-    padding=padding_rules.reduced(padding_rules.lowest),
 )
 ARG_MIN = KernelSpec(
     "ArgMin",
@@ -43,7 +42,6 @@ ARG_MIN = KernelSpec(
     attributes=_ARG,
     accepts=ORDERED,
     leading=("axis",),
-    padding=padding_rules.reduced(padding_rules.highest),
 )
 
 

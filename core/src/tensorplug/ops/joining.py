@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.contract import attributes, padding_rules
+from tensorplug.contract import attributes
 from tensorplug.contract.spec import KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, dispatch
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
@@ -47,7 +47,6 @@ CONCAT = KernelSpec(
     promote=("xs",),
     linear=("xs",),
     leading=("axis",),
-    padding=padding_rules.JOINED,
 )
 
 
@@ -70,7 +69,6 @@ PACK = KernelSpec(
     promote=("xs",),
     linear=("xs",),
     leading=("axis",),
-    padding=(),
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.contract import attributes, padding_rules, shapes
+from tensorplug.contract import attributes, shapes
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.arguments import quoted
 from tensorplug.contract.spec import KernelSpec, TensorType
@@ -58,7 +58,6 @@ BATCH_MAT_MUL = KernelSpec(
     accepts=dt.NUMERIC,
     promote=("a", "b"),
     linear=("a", "b"),
-    padding=padding_rules.MATRIX_PRODUCT,
 )
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.contract import attributes, inference, padding_rules, shapes
+from tensorplug.contract import attributes, inference, shapes
 from tensorplug.contract.arguments import flag, quoted
-from tensorplug.contract.padding import broadcast
 from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch, dispatch_unary
 from tensorplug.errors import CopyNeededError, ShapeError
@@ -46,7 +45,6 @@ RESHAPE = KernelSpec(
     _infer_reshape,
     attributes={"shape": Attribute(_read_target_shape, form="tuple of ints >= 0")},
     linear=("x",),
-    padding=padding_rules.RESHAPED,
 )
 
 
@@ -89,7 +87,6 @@ TRANSPOSE = KernelSpec(
         )
     },
     linear=("x",),
-    padding=(),
 )
 
 
@@ -117,7 +114,6 @@ BROADCAST_TO = KernelSpec(
     expression=lambda x: x,
     linear=("x",),
     elementwise=False,
-    padding=broadcast("shape", "input_shape"),
 )
 
 

@@ -82,7 +82,6 @@ RANGE = KernelSpec(
         "step": Attribute(_read_step, 1, "int, float or complex; 1 becomes -1 where stop < start"),
         "dtype": attributes.dtype("float32"),
     },
-    padding=("stop",),
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.contract import attributes, inference, padding_rules, shapes
+from tensorplug.contract import attributes, inference, shapes
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch
@@ -42,7 +42,6 @@ SUM = KernelSpec(
     accepts=dt.FIXED,
     linear=("x",),
     leading=("axis",),
-    padding=padding_rules.reduced(padding_rules.zero),
 )
 PROD = KernelSpec(
     "Prod",
@@ -51,7 +50,6 @@ PROD = KernelSpec(
     attributes=_AXES,
     accepts=dt.FIXED,
     leading=("axis",),
-    padding=padding_rules.reduced(padding_rules.one),
 )
 MEAN = KernelSpec(
     "Mean",
@@ -85,7 +83,6 @@ MAX = KernelSpec(
     attributes=_EXTREME,
     accepts=ORDERED,
     leading=("reduction_indices",),
-    padding=padding_rules.reduced(padding_rules.lowest, "reduction_indices"),
 )
 MIN = KernelSpec(
     "Min",
@@ -94,7 +91,6 @@ MIN = KernelSpec(
     attributes=_AXES,
     accepts=ORDERED,
     leading=("axis",),
-    padding=padding_rules.reduced(padding_rules.highest),
 )
 ANY = KernelSpec(
     "Any",
@@ -103,7 +99,6 @@ ANY = KernelSpec(
     attributes=_AXES,
     accepts=dt.BOOL,
     leading=("axis",),
-    padding=padding_rules.reduced(padding_rules.zero),
 )
 ALL = KernelSpec(
     "All",
@@ -112,7 +107,6 @@ ALL = KernelSpec(
     attributes=_AXES,
     accepts=dt.BOOL,
     leading=("axis",),
-    padding=padding_rules.reduced(padding_rules.one),
 )
 
 _WIDENED = {  # the dtypes in which small integers are added and multiplied

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.contract import attributes, inference, padding_rules, shapes
+from tensorplug.contract import attributes, inference, shapes
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch, dispatch_multiple
@@ -51,7 +51,6 @@ TOP_K = KernelSpec(
     outputs=("values", "indices"),
     accepts=_ORDERED,
     leading=(),
-    padding=padding_rules.TOP,
 )
 
 _SORTING = {
@@ -66,7 +65,6 @@ SORT = KernelSpec(
     attributes=_SORTING,
     accepts=_ORDERED,
     leading=("axis",),
-    padding=padding_rules.SORTED,
 )
 ARG_SORT = KernelSpec(
     "ArgSort",
@@ -75,7 +73,6 @@ ARG_SORT = KernelSpec(
     attributes=_SORTING,
     accepts=_ORDERED,
     leading=("axis",),
-    padding=padding_rules.SORTED,
 )
 
 

@@ -34,7 +34,6 @@ class CompiledGraph:
         graph: its initializers are constants of the programs.
         parameters: the names of those that are tensors, however small; with tensors of the same
             values where there are some, which are not copied once more.
-        dynamic: axes whose sizes share programs, by input.
 
     """
 
@@ -42,9 +41,7 @@ class CompiledGraph:
         self,
         graph: Graph,
         parameters: Mapping[str, tp.Tensor | None],
-        dynamic: Mapping[str, Sequence[int]],
     ) -> None:
-        self.dynamic = dynamic
         self._graph = graph
         self._parameters = parameters
         self._plans = Plans()
@@ -52,7 +49,7 @@ class CompiledGraph:
             if tensor is not None:
                 self._plans.put(graph.initializers[name], tensor)
         self._shaping: frozenset[str] = frozenset()
-        self._program = self._compiled(())
+        self._program = self._compiled()
         self._with_values: dict[tuple[str, ...], Any] = {}
 
     def __call__(self, inputs: Mapping[str, Value]) -> dict[str, Any]:
@@ -76,14 +73,9 @@ class CompiledGraph:
             self._shaping = shaping
         return found
 
-    def _compiled(self, static: Collection[str]) -> Any:
-        """Return the compiled function of all inputs but the static ones."""
+    def _compiled(self) -> Any:
+        """Return a compiled function of the inputs, of which some may be static."""
         graph, plans = self._graph, self._plans
-        axes = {
-            info.name: self.dynamic.get(info.name, ())
-            for info in graph.inputs
-            if info.name not in static
-        }
 
         def program(inputs: Mapping[str, Value], static: Sequence[_Static] = ()) -> dict[str, Any]:
             parameters = {
@@ -93,7 +85,7 @@ class CompiledGraph:
             return outputs_of(graph, {**parameters, **inputs, **known}, plans, parameters)
 
         program.__qualname__ = f"model {graph.name!r}"  # in warnings
-        return tp.compile(program, dynamic={"inputs": axes} if any(axes.values()) else None)
+        return tp.compile(program)
 
     def _with_static(
         self, inputs: Mapping[str, Value], shaping: Collection[str]
@@ -101,7 +93,7 @@ class CompiledGraph:
         """Run the program for the values of the inputs among ``shaping``."""
         names = tuple(sorted(name for name in shaping if _can_be_static(inputs.get(name))))
         if names not in self._with_values:
-            self._with_values[names] = self._compiled(names)
+            self._with_values[names] = self._compiled()
         static = tuple(_static(name, inputs[name]) for name in names)
         others = {name: value for name, value in inputs.items() if name not in names}
         self._check_held(others)
@@ -140,35 +132,3 @@ def _static(name: str, value: Value) -> _Static:
 def _restored(static: _Static) -> tuple[str, Host]:
     name, dtype, shape, data = static
     return name, np.frombuffer(data, to_numpy_dtype(dtype)).reshape(shape)
-
-
-def symbolic_axes(graph: Graph, names: Sequence[str] | None) -> dict[str, list[int]]:
-    """Return the axes of the inputs whose size has no number, by input.
-
-    Args:
-        graph: of a model.
-        names: of the sizes; None for all of them, the ones without a name too.
-
-    Raises:
-        InputError: no input has a size of such a name.
-
-    """
-    chosen = None if names is None else {names} if isinstance(names, str) else set(names)
-    sizes = {
-        info.name: [
-            (axis, size) for axis, size in enumerate(info.shape) if not isinstance(size, int)
-        ]
-        for info in graph.inputs
-        if info.kind == "tensor" and info.shape is not None
-    }
-    known = {size for listed in sizes.values() for _, size in listed if size is not None}
-    if chosen is not None and not chosen <= known:
-        listed = ", ".join(map(repr, sorted(known))) or "none"
-        raise InputError(
-            f"no input has a size {min(chosen - known)!r}; the sizes without a number: {listed}"
-        )
-    found = {
-        name: [axis for axis, size in listed if chosen is None or size in chosen]
-        for name, listed in sizes.items()
-    }
-    return {name: axes for name, axes in found.items() if axes}

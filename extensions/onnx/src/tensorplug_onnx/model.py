@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorplug as tp
 from tensorplug_onnx.binding import bound, check_names
-from tensorplug_onnx.compiling import CompiledGraph, symbolic_axes
+from tensorplug_onnx.compiling import CompiledGraph
 from tensorplug_onnx.errors import InputError
 from tensorplug_onnx.executing import Plans, check_supported, outputs_of
 from tensorplug_onnx.inspecting import (
@@ -26,7 +26,7 @@ from tensorplug_onnx.rules import lookup
 from tensorplug_onnx.values import as_host, as_tensor, dtype_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from contextlib import AbstractContextManager
 
     from tensorplug_onnx.graph import Graph, Node, ValueInfo
@@ -146,7 +146,7 @@ class Model:
         values = {**parameters, **absent, **inputs}
         return outputs_of(self.graph, values, self._plans, self.parameters)
 
-    def compile(self, *, dynamic: bool | Sequence[str] = False) -> Model:
+    def compile(self) -> Model:
         """Return the model as one compiled program for each set of input shapes.
 
         Its parameters are constants of the program, which has less to do: see ``optimizing``. To
@@ -156,18 +156,12 @@ class Model:
         each of their values has a program. The other inputs, and models in which the values of
         inputs decide nothing of the kind, have one for each set of shapes.
 
-        Args:
-            dynamic: the sizes of inputs that change from call to call, by the names that the
-                model has for them (``["N"]``); True for all that have no number. They are padded,
-                so that many sizes share a program: see ``tp.compile``.
-
         Raises:
-            InputError: the model has no size of such a name. In a call: the device lacks the
-                dtype of an input; a parameter is given.
+            InputError: in a call: the device lacks the dtype of an input; a parameter is given.
             ValueNeededError: in a call: shapes depend on the values of larger inputs.
 
         Example:
-            >>> model = tensorplug_onnx.load("digits.onnx").compile(dynamic=["N"])
+            >>> model = tensorplug_onnx.load("digits.onnx").compile()
             >>> [model(images[:n])["scores"].shape for n in (5, 6)]
             [(5, 10), (6, 10)]
 
@@ -175,14 +169,13 @@ class Model:
         parameters = {name: as_host(value) for name, value in self.parameters.items()}
         with self._active():
             graph = optimized(self.graph, parameters)
-        axes = symbolic_axes(self.graph, _names(dynamic))
         same = {
             name: self.parameters[name]
             if graph.initializers[name] is parameters.get(name)
             else None
             for name in _parameter_names(graph)
         }
-        return replace(self, _compiled=CompiledGraph(graph, same, axes))
+        return replace(self, _compiled=CompiledGraph(graph, same))
 
     def to(self, device: str) -> Model:
         """Return the model on a device, its parameters too; a compiled model is compiled for it.
@@ -245,13 +238,6 @@ class Model:
 
     def _active(self) -> AbstractContextManager[Any]:
         return nullcontext() if self.device is None else tp.use_backend(self.device)
-
-
-def _names(dynamic: bool | Sequence[str]) -> Sequence[str] | None:  # noqa: FBT001
-    """Return the names of sizes; None for all."""
-    if isinstance(dynamic, bool):
-        return None if dynamic else ()
-    return dynamic
 
 
 def _parameters(graph: Graph) -> dict[str, Any]:

@@ -58,7 +58,7 @@ def hoist(
     rest = [call for call in program.calls if not made.issuperset(call.outputs)]
     used = {operand for call in rest for operand in call.operands()}.union(program.outputs)
     needed = [output for call in chosen for output in call.outputs if output in used]
-    if not trace.moves or not needed or not fits(needed, xs):
+    if not needed or not fits(needed, xs):
         return program, []
     part = Program(trace.real, program.inputs[carries:], chosen, needed)
     with use_context(trace.context()):

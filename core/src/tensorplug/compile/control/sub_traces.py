@@ -64,7 +64,6 @@ def trace_function(
         outer.engine,
         outer.real,
         folds=outer.folds,
-        moves=outer.moves,
         outer=outer,
         who=who,
         reading=recording,

@@ -200,18 +200,12 @@ class Traced(NamedTuple):
     committed: bool
     sizes_read: frozenset[int] | None
 
-    def effects_on(self) -> list[int]:
-        """Return the identities of all that it reads or assigns other than its arguments."""
-        touched = [read.source for read in self.reads]
-        touched += [*self.assigns, *(cell for cell, _, _ in self.held)]
-        return [id(each) for each in touched]
 
-
-def trace_request(request: Request, *, moves: bool = True) -> Traced:
-    """Trace the function of a request; ``moves``: see ``Trace``."""
+def trace_request(request: Request) -> Traced:
+    """Trace the function of a request."""
     engine, device, body, _, floats, _, committed = request
     state, autocast = engine.registry.state, current_context().autocast
-    trace = Trace(engine, device, floats, moves=moves, committed=committed)
+    trace = Trace(engine, device, floats, committed=committed)
     entries = [trace.enter(body.leaves[at]) for at in body.places]
     try:
         result, changed = trace_body(

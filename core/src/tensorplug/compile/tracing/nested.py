@@ -122,12 +122,3 @@ class NestedPlan(Plan):
         return replace(
             call, plan=plan, inputs=[kept], outputs=[call.outputs[at] for at in outputs]
         )
-
-    def extend(self, call: Call, changes: Mapping[str, Any], more: Sequence[Any]) -> Call:
-        """Return a call with other attributes, and with ``more`` operands behind the others."""
-        (operands,) = call.inputs
-        assert isinstance(operands, list)
-        types = [*self.types, *(operand.placement.type for operand in more)]
-        attributes = {**self.attributes, **changes}
-        plan = type(self)(self.spec, attributes, self.device, types, self.state)
-        return replace(call, plan=plan, inputs=[[*operands, *more]])

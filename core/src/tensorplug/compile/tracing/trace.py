@@ -49,9 +49,8 @@ class Trace:
     """The recorded calls and reads of one function on one device, in order.
 
     ``folds``: whether calls that do not depend on the function's arguments run at once, and every
-    run uses their results. ``moves``: whether products move out of loops, which gives them other
-    shapes than the function did. ``committed``: whether a tensor of the function is committed to
-    the device, and so all results. ``sizes_read``: by Python code, which may do something else at
+    run uses their results. ``committed``: whether a tensor of the function is committed to the
+    device, and so all results. ``sizes_read``: by Python code, which may do something else at
     other sizes; ``exact``: whether it may have read others, too.
     """
 
@@ -59,7 +58,6 @@ class Trace:
     real: Device
     floats: Floats = field(default_factory=lambda: Floats(()))
     folds: bool = True
-    moves: bool = True
     finished: bool = False
     committed: bool = False
     exact: bool = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.contract import attributes, padding_rules, shapes
+from tensorplug.contract import attributes, shapes
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch, dispatch_binary
@@ -55,7 +55,6 @@ GATHER_V2 = KernelSpec(
     },
     accepts={"indices": dt.INTEGER},
     linear=("x",),
-    padding=padding_rules.GATHERED,
 )
 
 
@@ -83,7 +82,6 @@ GATHER_ND = KernelSpec(
     _infer_gather_nd,
     accepts={"indices": dt.INTEGER},
     linear=("params",),
-    padding=padding_rules.GATHERED_AT_POINTS,
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug.contract import attributes, padding_rules, shapes
+from tensorplug.contract import attributes, shapes
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, dispatch
@@ -34,7 +34,6 @@ SCATTER_ND = KernelSpec(
     attributes={"shape": attributes.shape()},
     accepts={"indices": dt.INTEGER, "updates": dt.NUMERIC},
     linear=("updates",),
-    padding=padding_rules.scattered(scatter_depth),
 )
 
 
@@ -51,7 +50,6 @@ TENSOR_SCATTER_UPDATE = KernelSpec(
     accepts={"indices": dt.INTEGER},
     promote=("tensor", "updates"),
     linear=(("tensor", "updates"),),
-    padding=padding_rules.scattered_into(scatter_depth),
 )
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, SupportsIndex
 
 import numpy as np
 
-from tensorplug.contract import attributes, padding_rules, shapes
+from tensorplug.contract import attributes, shapes
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.arguments import quoted
 from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
@@ -110,7 +110,6 @@ RANDOM_BITS = KernelSpec(
     _infer_random_bits,
     attributes=_WHERE,
     accepts=_ACCEPTS,
-    padding=padding_rules.DRAWN,
 )
 
 # In [0, 1). float32: the upper 24 bits of word j, over 2**24; likewise 11 bits for float16, and 8
@@ -124,7 +123,6 @@ RANDOM_UNIFORM = KernelSpec(
     accepts=_ACCEPTS,
     typed_by="",
     exact=True,
-    padding=padding_rules.DRAWN,
 )
 
 # See `ops.box_muller`. Element j is made of word j; for float64, of the words 2j and 2j + 1.
@@ -136,7 +134,6 @@ RANDOM_EXPONENTIAL = KernelSpec(
     attributes=_REAL,
     accepts=_ACCEPTS,
     typed_by="",
-    padding=padding_rules.DRAWN,
 )
 
 # See `ops.box_muller`. The elements 2i and 2i + 1 are a pair: for float32, of the radius from
@@ -148,7 +145,6 @@ RANDOM_NORMAL = KernelSpec(
     attributes=_REAL,
     accepts=_ACCEPTS,
     typed_by="",
-    padding=padding_rules.DRAWN,
 )
 
 # floor(w * span / 2**64), w the 64 bits of the words 2j and 2j + 1; a span of 0 stands for 2**32.
@@ -160,7 +156,6 @@ RANDOM_INTEGERS = KernelSpec(
     attributes=_WHERE,
     accepts={**_ACCEPTS, "span": frozenset({dt.uint32, dt.uint64})},
     typed_by="span",
-    padding=padding_rules.DRAWN,
 )
 
 

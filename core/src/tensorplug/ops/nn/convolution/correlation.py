@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tensorplug.contract import attributes as kinds
 from tensorplug.contract import dtypes as dt
-from tensorplug.contract import padding_rules, shapes
+from tensorplug.contract import shapes
 from tensorplug.contract.spec import KernelSpec, TensorType
 from tensorplug.contract.windows import (
     arranged,
@@ -171,11 +171,10 @@ def family(
         )
 
     of_input, of_filter = {"input_shape": kinds.shape()}, {"filter_shape": kinds.shape()}
-    for_input, for_filter = padding_rules.IMAGE_GRADIENT, padding_rules.FILTER_GRADIENT
     return Family(
         spec(names[0], ("x", "filter"), forward, {}, fold=("x",)),
-        spec(names[1], ("dy", "filter"), backprop_input, of_input, padding=for_input),
-        spec(names[2], ("x", "dy"), backprop_filter, of_filter, padding=for_filter),
+        spec(names[1], ("dy", "filter"), backprop_input, of_input),
+        spec(names[2], ("x", "dy"), backprop_filter, of_filter),
         output_shape,
     )
 

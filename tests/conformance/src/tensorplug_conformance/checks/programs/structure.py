@@ -1,24 +1,21 @@
 """Facts of specs hold: a kernel that is stated to be elementwise, or linear, is so.
 
 The statements in force are compared with what the kernel computes, as level 3 compares that with
-its decomposition. The rule of ``padding`` says what must be masked before the results of a longer
-call begin with those of a shorter one. Whether ``fold`` and ``leading`` hold is asked by
+its decomposition. Whether ``fold`` and ``leading`` hold is asked by
 vmap = stack, and whether ``symmetric`` does by jvp = slope along a direction.
 """
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 import tensorplug as tp
-from tensorplug.contract.padding import PaddedCall, RefusedError
 from tensorplug.errors import TensorplugError
 from tensorplug.plugin import dispatch, dispatch_multiple
 from tensorplug.plugin import dtypes as dt
-from tensorplug_conformance.case import flat, mapped, types_of
+from tensorplug_conformance.case import mapped
 from tensorplug_conformance.checks.check import Check, CheckFailedError
 from tensorplug_conformance.checks.programs.mapping import small_cases
 from tensorplug_conformance.denominator import entries
@@ -28,7 +25,6 @@ from tensorplug_conformance.floats import finfo
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tensorplug.contract.padding import Padding
     from tensorplug.plugin import KernelSpec, TangentEntry
     from tensorplug_conformance.case import Array, Case
     from tensorplug_conformance.case_entry import CaseEntry
@@ -39,7 +35,6 @@ if TYPE_CHECKING:
 _CASES: Final = 12  # per kernel
 _LARGEST: Final = 1e3  # magnitude, beyond which differences of results would lose digits
 _ROUNDINGS: Final = 256  # of the largest result
-_LONGER: Final = 3  # elements, along each axis of one size
 
 
 def _run(spec: KernelSpec, inputs: Sequence[Any], attributes: Mapping[str, Any]) -> list[Array]:
@@ -80,81 +75,6 @@ def _check_linear(spec: KernelSpec, entry: TangentEntry, case: Case) -> None:
             scale = max(np.abs(a).max(initial=0.0), np.abs(b).max(initial=0.0))
             where = f"{spec.describe(case.types)}: it is not linear in {which}"
             _compare(difference, a - b, where, scale)
-
-
-def check_padding(spec: KernelSpec, rule: Padding, case: Case, size: int) -> bool:
-    """Compare a call with one that is longer along all axes of ``size``.
-
-    The further elements are those in front once more, floats times -2, but for those that the rule
-    masks. Return whether the rule allows such a call.
-    """
-    arrays = flat(case.inputs)
-    longer = [_lengthened(x, size) for x in arrays]
-    rest = iter(longer)
-    padded = mapped(lambda _: next(rest), [*case.inputs])
-    masks = _masks(spec, rule, case, arrays, padded)
-    if masks is None:
-        return False
-    for at, axis, neutral in masks:
-        behind = np.moveaxis(longer[at], axis, 0)[arrays[at].shape[axis] :]
-        behind[...] = neutral
-    exact = _run(spec, case.inputs, case.attributes)
-    found = _run(spec, padded, case.attributes)
-    numbers = [x[np.isfinite(x)] for x in (*arrays, *exact) if x.dtype.kind in "fc"]
-    scale = max((np.abs(x).max(initial=0.0) for x in numbers), default=0.0)
-    for a, b in zip(found, exact, strict=True):
-        where = f"{spec.describe(case.types)}: padding of axes of {size} changes it"
-        _compare(a[tuple(map(slice, b.shape))], b, where, scale)
-    return True
-
-
-def sizes_of(case: Case) -> set[int]:
-    """Return the sizes of all axes of the inputs, but 0 and 1, which do not broadcast alike."""
-    return {n for x in flat(case.inputs) for n in x.shape if n > 1}
-
-
-def _lengthened(x: Array, size: int) -> Array:
-    """Return a copy that begins once more behind the end of axes of ``size``: see above."""
-    longer = np.pad(x, [(0, _LONGER * (n == size)) for n in x.shape], "wrap") if x.ndim else x
-    if x.dtype.kind in "fc":  # integers may be indices
-        front = tuple(map(slice, x.shape))
-        with np.errstate(over="ignore", invalid="ignore"):  # infinity will do
-            longer = longer * x.dtype.type(-2)  # else a maximum would not notice
-        longer[front] = x
-    return longer
-
-
-def _masks(
-    spec: KernelSpec,
-    rule: Padding,
-    case: Case,
-    arrays: Sequence[Array],
-    padded: Sequence[Any],
-) -> Sequence[tuple[int, int, Any]] | None:
-    """Return what the rule masks; None for a call that it does not allow, or cannot judge."""
-
-    def sizes(exact: Sequence[Any], longer: Sequence[Any]) -> list[list[tuple[int, int]]]:
-        return [
-            list(zip(x.shape, y.shape, strict=True)) for x, y in zip(exact, longer, strict=True)
-        ]
-
-    attributes, outputs = spec.resolve(case.types, case.attributes)
-    changed, wider = spec.resolve(types_of(padded), case.attributes)
-    same = all(attributes[name] == changed[name] for name in attributes.keys() - rule.sizes)
-    if not same:
-        return None
-    call = PaddedCall(
-        attributes,
-        changed,
-        flat(case.types),
-        sizes(arrays, flat(padded)),
-        sizes(outputs, wider),
-        [partial(np.asarray, x) for x in arrays],
-    )
-    try:
-        return rule.rule(call)
-    except RefusedError:
-        return None
 
 
 def _other(x: Array) -> Array:
@@ -205,8 +125,7 @@ def _check_kernel(session: Session, entry: CaseEntry) -> int:
     dtypes = [dtype for dtype in entry.dtypes if dtype in session.device.backend.dtypes]
     real = [dtype for dtype in (dt.float64, dt.float32, dt.complex128) if dtype in dtypes]
     dtype = next(iter([*real, *dtypes]), None)
-    padding = spec.padding_rule
-    if dtype is None or not spec.input_names or not (elementwise or linear or padding):
+    if dtype is None or not spec.input_names or not (elementwise or linear):
         return 0
     compared = 0
     for case in small_cases(entry, dtype)[:_CASES]:
@@ -215,9 +134,6 @@ def _check_kernel(session: Session, entry: CaseEntry) -> int:
                 _check_elementwise(spec, case)
             for tangent in linear:
                 _check_linear(spec, tangent, case)
-            if padding is not None:
-                for size in sizes_of(case):
-                    check_padding(spec, padding, case, size)
         except TensorplugError:  # a kernel that does not accept other elements, or their shape
             continue
         compared += 1

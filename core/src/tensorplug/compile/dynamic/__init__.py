@@ -1,1 +1,0 @@
-"""Dynamic sizes: one program for many sizes of an axis, by padding."""
