@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import tempfile
 import threading
+from dataclasses import replace
 from functools import cache
 from itertools import count
 from pathlib import Path
@@ -42,6 +43,7 @@ _FOLDER: Final = disk_cache.CacheFolder(
 )
 _NOTICE: Final = BuildNotice("loops", "loops")
 _OPTIMIZED: Final = ("-std=c99", "-O3", "-fPIC", "-shared")
+_OWN: Final = ("-march=native",)  # code for this processor, where the compiler takes the word
 
 
 class CompilationError(Exception):
@@ -64,10 +66,39 @@ def command() -> tuple[str, ...]:
 
 @cache
 def _identity() -> str:
-    """Return what distinguishes compilers: the command, and its version."""
+    """Return what distinguishes compilers: the command, its version, and the processor's macros.
+
+    The latter are those of compilers like GNU's.
+    """
     words = command()
     version = subprocess.run([words[0], "--version"], capture_output=True, text=True, check=False)  # noqa: S603
-    return "\0".join([*words, version.stdout, os.uname().machine if hasattr(os, "uname") else ""])
+    machine = os.uname().machine if hasattr(os, "uname") else ""
+    return "\0".join([*words, version.stdout, machine, *_macros()])
+
+
+@cache
+def _macros() -> tuple[str, ...]:
+    """Return the names and values that the compiler defines for this processor, if it says so."""
+    words = [*command(), *_OWN]
+    done = subprocess.run(  # noqa: S603
+        [*words, "-dM", "-E", "-x", "c", os.devnull], capture_output=True, text=True, check=False
+    )
+    lines = done.stdout.splitlines() if done.returncode == 0 else []
+    return tuple(line.removeprefix("#define ") for line in lines)
+
+
+@cache
+def describe() -> Machine:
+    """Return the description of this processor, as far as its C compiler knows it.
+
+    Compilers like GNU's have vectors, and make code for the processor's own instructions.
+    """
+    names = {line.split()[0] for line in _macros()}
+    if "__GNUC__" not in names:
+        return c.MACHINE
+    size = 64 if "__AVX512F__" in names else 32 if "__AVX__" in names else 16
+    many = {"__AVX512F__", "__aarch64__"} & names
+    return replace(c.MACHINE, tile_bytes=size, registers=32 if many else 16)
 
 
 def compile_text(text: str) -> Callable[..., None]:
@@ -83,7 +114,7 @@ def compile_text(text: str) -> Callable[..., None]:
 
 @cache
 def _built(text: str) -> Callable[..., None]:
-    words = command()
+    words = [*command(), *(_OWN if _macros() else ())]
     key = hashlib.sha256(f"{_identity()}\0{text}".encode()).hexdigest()
     folder = _FOLDER.find()
     files = disk_cache.SealedFiles(folder)
@@ -166,18 +197,18 @@ def run_items(
 
 
 def compile_group(
-    group: Group, *, threads: int | None = None, machine: Machine = c.MACHINE
+    group: Group, *, threads: int | None = None, machine: Machine | None = None
 ) -> Run | None:
     """Return a function that computes a group; None to decline it.
 
     Args:
         group: without complex numbers, which are declined.
         threads: how many run; as many as there are cores if None.
-        machine: what the schedule is for.
+        machine: what the schedule is for; None for this processor.
 
     Raises:
         CompilationError: there is no compiler, or it refuses a text.
 
     """
-    program = plan(group, machine)
+    program = plan(group, machine or describe())
     return None if program is None else Run(program, threads or os.cpu_count() or 1)

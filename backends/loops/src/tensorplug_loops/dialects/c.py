@@ -24,6 +24,7 @@ from tensorplug_loops.statements import (
     Shared,
     Store,
     name_of,
+    neighbouring,
 )
 
 if TYPE_CHECKING:
@@ -76,8 +77,12 @@ class Text:
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
         self._bools = {each.name for each in kernel.arrays if each.dtype is dt.bool_}
+        self._written = {each.name for each in kernel.arrays if each.written}
+        self._private: set[str] = set()  # arrays of an item
         self._helpers: dict[str, str] = {}
         self._members: set[str] = set()  # variables of which each work-item of a group has one
+        self._index, self._lanes = "", 1  # of the loop with lanes
+        self._vectors: set[str] = set()  # variables with lanes
 
     def write(self) -> str:
         """Return the whole text."""
@@ -171,6 +176,10 @@ class Text:
         return f"for (int64_t {index} = {begin}; {index} < {end}; {index} += {each.step}) {{"
 
     def _lines(self, statement: Statement) -> Iterator[str]:
+        vector = self._vector_line(statement)
+        if vector:
+            yield vector
+            return
         match statement:
             case Let(name, value) | Declare(name, value) if name in self._members:
                 yield f"{name}[member] = {self._value(value)};"
@@ -183,13 +192,98 @@ class Text:
             case Store(array, offset, value):
                 yield f"{array}[{self._value(offset)}] = {self._value(value)};"
             case Shared(name, dtype, length):  # by nobody: there are no work-groups
+                self._private.add(name)
+                self._written.add(name)
                 yield f"{self.type_of(dtype)} {name}[{length}];"
             case Loop(body=inside) | If(then=inside):
+                before = self._index, self._lanes
+                lanes = getattr(statement, "lanes", 1)
+                self._index, self._lanes = (statement.index, lanes) if lanes > 1 else before  # type: ignore[union-attr]
                 yield self._head(statement)
                 yield from self._block(inside, "  ")
                 yield "}"
+                self._index, self._lanes = before
             case _:
                 raise TypeError(f"C: {type(statement).__name__} is for other machines")
+
+    def _vector_line(self, statement: Statement) -> str:
+        """Return a statement on vectors, nothing for others."""
+        if self._lanes == 1:
+            return ""
+        match statement:
+            case Let(name, value) | Declare(name, value):
+                lanes = statement.lanes if isinstance(statement, Declare) else 1
+                if lanes > 1 or not self._is_uniform(value):
+                    self._vectors.add(name)
+                    return f"{self._vector(value.dtype)} {name} = {self._over(value)};"
+            case Assign(name, value) if name in self._vectors:
+                return f"{name} = {self._over(value)};"
+            case Store(array, offset, value) if (near := self._near(offset)) is not None:
+                return f"{self._whole(array, near, value.dtype)} = {self._over(value)};"
+        return ""
+
+    def _is_uniform(self, x: Expression) -> bool:
+        if x.op == "load":
+            return self._near(x.operands[0]) is None
+        if x.op == "variable":
+            return name_of(x) not in {self._index, *self._vectors}
+        return all(map(self._is_uniform, x.operands))
+
+    def _near(self, offset: Expression) -> str | None:
+        """Return the offset of the first of neighbouring lanes."""
+        if self._lanes == 1:
+            return None
+        rest = neighbouring(offset, self._index, self._is_uniform)
+        return None if rest is None else f"{self._index} + {self._value(rest)}"
+
+    def _vector(self, dtype: DType) -> str:
+        """Return the type of a number for each lane, which compilers like GNU's have."""
+        type_, lanes = self.type_of(dtype), self._lanes
+        name = f"{type_}_x{lanes}"
+        size = lanes * dtype.itemsize
+        every = ", ".join(["x"] * lanes)
+        self._helpers[name] = (
+            f"typedef {type_} {name} __attribute__((vector_size({size})));\n"
+            f"typedef {type_} loose_{name} __attribute__((vector_size({size}), "
+            f"aligned({dtype.itemsize}), may_alias));\n"
+            f"static inline {name} all_{name}({type_} x) {{ return ({name}){{{every}}}; }}"
+        )
+        return name
+
+    def _whole(self, array: str, at: str, dtype: DType) -> str:
+        space = "" if array in self._private else self.space
+        const = "" if array in self._written else "const "
+        return f"*({space}{const}loose_{self._vector(dtype)} *)({array} + {at})"
+
+    def _over(self, x: Expression) -> str:
+        """Return a value for each lane, if it is one that tiles of products have."""
+        if self._is_uniform(x):
+            return f"all_{self._vector(x.dtype)}({self._value(x)})"
+        if x.op == "variable" and name_of(x) != self._index:
+            return name_of(x)
+        if x.op == "load":
+            near = self._near(x.operands[0])
+            assert near is not None
+            return self._whole(name_of(x), near, x.dtype)
+        operands = [self._over(operand) for operand in x.operands]
+        if x.op == "fma":
+            return f"{self._fused(x.dtype)}({', '.join(operands)})"
+        if x.op not in {"add", "multiply"}:
+            raise TypeError(f"C: {x.op} of lanes is for other machines")
+        return f"({f' {_BINARY[x.op]} '.join(operands)})"
+
+    def _fused(self, dtype: DType) -> str:
+        """Return a function of vectors, which is as fast as the processor's instruction."""
+        vector, end = self._vector(dtype), "f" if dtype is dt.float32 else ""
+        self._helpers[f"fma {vector}"] = f"""#ifdef FP_FAST_FMA{end.upper()}
+static inline {vector} fma_{vector}({vector} a, {vector} b, {vector} c) {{
+  for (int i = 0; i < {self._lanes}; i++) c[i] = fma{end}(a[i], b[i], c[i]);
+  return c;
+}}
+#else
+#define fma_{vector}(a, b, c) ((a) * (b) + (c))
+#endif"""
+        return f"fma_{vector}"
 
     def _value(self, x: Expression) -> str:
         if x.op == "constant":

@@ -164,7 +164,7 @@ class _Text(Blocks):
                 self._branch(self._value(condition), then)
             case Shared(name, dtype, length):
                 self._arrays[name] = Array(name, dtype, written=True)
-                text = self.allocate(f"[{length} x {_memory(dtype)}]")
+                text = self.allocate(f"[{length} x {_memory(dtype)}], align 64")
                 self._names[name] = _Value(text, dt.int64)
             case _:
                 raise TypeError(f"LLVM: {type(statement).__name__} is for other machines")

@@ -74,9 +74,10 @@ def _is_near(operand: Operand, axis: int) -> bool:
     return set(steps) <= {0, 1} and not any(n.op == "axis" and n.value == axis for n in rests)
 
 
-def lies_near(loops: Loops, axis: int) -> bool:
-    """Return whether all operands' elements along an axis are one, or neighbours."""
-    return all(_is_near(operand, axis) for operand in loops.operands)
+def lies_near(loops: Loops, axis: int, which: Iterable[int] | None = None) -> bool:
+    """Return whether operands' elements along an axis are one, or neighbours; None for all."""
+    own = range(len(loops.operands)) if which is None else which
+    return all(_is_near(loops.operands[k], axis) for k in own)
 
 
 def count_vectors(machine: Machine, loops: Loops, axis: int, lanes: int) -> int:

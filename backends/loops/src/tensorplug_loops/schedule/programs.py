@@ -16,7 +16,7 @@ from tensorplug.plugin import (
 )
 from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import expressions as ex
-from tensorplug_loops.schedule import columns, parts, scatters, tiles
+from tensorplug_loops.schedule import columns, parts, product_tiles, scatters, tiles
 from tensorplug_loops.schedule.accumulators import accumulated
 from tensorplug_loops.schedule.forms import Form, form_of
 from tensorplug_loops.schedule.loops import Loops, is_running, reduced_axes
@@ -112,6 +112,8 @@ class _Planner:
         if not group.reductions and not group.folds:
             self._add_elements(group, inputs, outputs)
             return
+        if self._add_product(group, (*inputs, *outputs)):
+            return
         axes, running = reduced_axes(group), is_running(group)
         whole = (True,) * len(axes)
         kept = whole if running else tuple(not axis for axis in axes)
@@ -152,6 +154,15 @@ class _Planner:
                 outputs=tuple(group.outputs[j] for j in rest),
             )
             self._add_elements(elements, (*inputs, *numbers), [outputs[j] for j in rest])
+
+    def _add_product(self, group: Group, arrays: Sequence[int]) -> bool:
+        """Add the launches of a product, if the group is one that tiles suit."""
+        product = product_tiles.parts_of(group, self._machine)
+        if product is not None:
+            numbers = [*arrays, *(self._temporary(*memory) for memory in product.temporaries)]
+            for kernel, own, *rest in product.launches:
+                self.launches.append(Launch(kernel, tuple(numbers[at] for at in own), *rest))
+        return product is not None
 
     def _temporary(self, dtype: DType, size: int) -> int:
         self.temporaries.append((dtype, size))
@@ -319,6 +330,8 @@ class _Planner:
     def _add_nest(
         self, group: Group, arrays: Sequence[int], over: Sequence[bool] | None = None
     ) -> None:
+        if over is None and self._add_product(group, arrays):
+            return
         loops = Loops(group, over)
         self._run(group, loops, form_of(loops, self._machine, split=False), arrays)
 

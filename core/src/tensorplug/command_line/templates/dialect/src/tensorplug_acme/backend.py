@@ -61,7 +61,7 @@ class AcmeBackend:
 
     def compile_group(self, group: Group) -> Callable[..., list[Box]] | None:
         """Return a function of boxes that runs the kernels of a group; None to decline it."""
-        program = plan(group, dialect.MACHINE)
+        program = plan(group, dialect.machine())
         if program is None:  # such as for complex numbers
             return None
         functions = [device.build(dialect.write(launch.kernel)) for launch in program.launches]

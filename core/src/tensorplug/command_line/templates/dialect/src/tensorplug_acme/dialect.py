@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from tensorplug_loops import native
 from tensorplug_loops.dialects import c
 from tensorplug_loops.machine import Machine
 from tensorplug_loops.statements import Array, Kernel
 
-# REPLACE: what the device can do, from which the loops of a kernel are chosen.
-MACHINE: Machine = c.MACHINE
+
+def machine() -> Machine:  # REPLACE: what the device can do, from which loops are chosen
+    """Return the description of the device: of the processor, as its C compiler knows it."""
+    return native.describe()
 
 
 class AcmeText(c.Text):

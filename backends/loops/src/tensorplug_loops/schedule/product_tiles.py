@@ -1,0 +1,343 @@
+"""Kernels for products: tiles of sums, in variables, of rows and vectors of columns.
+
+An item takes some panels of rows, each as high as a tile, and runs through panels of columns. It
+copies a block of its rows to its own memory; a kernel before has copied the columns likewise. A
+tile that reaches over the end is computed as a whole. Its sums lie in the item's memory when the
+outputs are computed of them.
+
+Source: Goto and van de Geijn, Anatomy of high-performance matrix multiplication, ACM Transactions
+on Mathematical Software 34, 2008; here the columns' block is the one that stays in the cache.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from math import prod
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from tensorplug.plugin import Expression
+from tensorplug.plugin import dtypes as dt
+from tensorplug.plugin import expressions as ex
+from tensorplug_loops.schedule.lanes import lies_near
+from tensorplug_loops.schedule.loops import Loops
+from tensorplug_loops.schedule.panels import Panels, number
+from tensorplug_loops.schedule.products import accumulated, factored, tile_of
+from tensorplug_loops.schedule.writer import ZERO
+from tensorplug_loops.statements import (
+    Array,
+    Assign,
+    Kernel,
+    Shared,
+    Store,
+    item,
+    load,
+    variable,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
+
+    from tensorplug.plugin import DType, Group
+    from tensorplug_loops.machine import Machine
+
+
+_KEPT: Final = 1024
+
+_kernels: Final[dict[Hashable, list[tuple[Kernel, list[int]]]]] = {}
+
+
+class Parts(NamedTuple):
+    """The launches of a product, in order, and the dtypes and sizes of its temporaries.
+
+    A launch is a kernel, its arrays, its numbers, how many items there are, and about how many
+    instructions an item takes. Arrays are numbered: the group's, then the temporaries.
+    """
+
+    launches: list[tuple[Kernel, list[int], tuple[int, ...], int, int]]
+    temporaries: list[tuple[DType, int]]
+
+
+def parts_of(group: Group, machine: Machine) -> Parts | None:
+    """Return the launches of a group that is a product; None if it is none that tiles suit."""
+    both = factored(group)
+    if both is None:
+        return None
+    loops = Loops(both)
+    tile = tile_of(loops, machine)
+    if tile is None:
+        return None
+    key = loops.key, machine, tile
+    if key not in _kernels:
+        if len(_kernels) >= _KEPT:
+            del _kernels[next(iter(_kernels))]
+        _kernels[key] = Tiles(loops, machine, tile).write()
+    value, dtype = loops.values, accumulated(both.reductions[0].expression.dtype)
+    batch = prod(loops.lengths[axis] for axis in tile.roles.batch)
+    panels = batch * value["panels_n"]
+    temporaries, launches, first = [], [], len(loops.operands)
+    vectors = tile.rows * tile.vectors * value["inner"]
+    counts = [
+        (
+            batch * value["groups_m"] * value["groups_n"],
+            value["size_m"] * value["size_n"] * vectors,
+        )
+    ]
+    if tile.packs[1]:
+        temporaries.append((dtype, panels * value["inner"] * tile.columns))
+        counts.insert(0, (panels, value["inner"] * tile.columns))
+    if tile.blocked:
+        size = panels * value["panels_m"] * tile.rows * tile.columns
+        temporaries.append((dtype, size))
+    for (kernel, arrays), (items, cost) in zip(_kernels[key], counts, strict=True):
+        numbers = tuple(value[each.name] for each in kernel.numbers)
+        own = [at if at >= 0 else first - 1 - at for at in arrays]
+        launches.append((kernel, own, numbers, items, cost))
+    return Parts(launches, temporaries)
+
+
+class Tiles(Panels):
+    """Writes the kernels of one product: one that copies columns, if need be, and its own."""
+
+    def write(self) -> list[tuple[Kernel, list[int]]]:
+        """Return the kernels, and for each the numbers of its arrays.
+
+        They are those of the operands; -1 is the first temporary, -2 the second one.
+        """
+        copies = self._tile.packs[1]
+        return [*([self._copy_columns()] if copies else []), self._multiply()]
+
+    def _multiply(self) -> tuple[Kernel, list[int]]:
+        """Return the kernel of the product."""
+        w, tile = self._begin(), self._tile
+        w.emit(Shared("t", self._dtype, tile.rows * tile.columns))
+        if tile.packs[0]:
+            w.emit(Shared("a", self._dtype, tile.rows * tile.depth))
+        rest, of_columns = w.divided(w.let(item()), w.number("groups_n"))
+        self._batch, of_rows = w.divided(rest, w.number("groups_m"))
+        self._spread(tile.roles.batch, self._batch)
+        self._columns = self._range(of_columns, "size_n", "panels_n")
+        self._rows = self._range(of_rows, "size_m", "panels_m")
+        if tile.blocked:
+            with w.loop(None, ZERO, w.number("blocks")) as block:
+                self._multiply_block(block)
+        else:
+            self._bounds = ZERO, w.number(f"n{tile.roles.inner[0]}")
+            self._start, self._depth = ZERO, w.number("inner")
+            self._panels(None)
+        copied = tile.packs[1]
+        more = [(Array("b", self._dtype), -1)] if copied else []
+        if tile.blocked:
+            more.append((Array("c", self._dtype, written=True), -1 - copied))
+        factors = self._factors[:1] if copied else self._factors
+        outputs = range(w.inputs, len(self._loops.operands))
+        read = [*self._operands([*factors, *self._outputs]), *outputs]
+        return self._finish(self._loops.group.name, read, *more)
+
+    def _range(self, group: Expression, size: str, panels: str) -> tuple[Expression, Expression]:
+        w = self.w
+        low = w.let(group * w.number(size))
+        return low, self._let_least(low + w.number(size), w.number(panels))
+
+    def _multiply_block(self, block: Expression) -> None:
+        """Write what is done for a block of the inner elements."""
+        w, inner, split = self.w, self._tile.roles.inner, self._tile.split
+        chunk = block
+        if split:
+            before, chunk = w.divided(block, w.number("chunks"))
+            self._spread(inner[:split], before)
+        low = w.let(chunk * w.number("part"))
+        high = self._let_least(low + w.number("part"), w.number(f"n{inner[split]}"))
+        self._bounds = low, high
+        start, depth = ZERO, w.let(high - low)
+        for axis in inner[:split]:
+            start = w.let(start * w.number(f"n{axis}") + w.value(ex.axis(axis)))
+        start = w.let(start * w.number(f"n{inner[split]}") + low)
+        for axis in inner[split + 1 :]:
+            start, depth = (w.let(each * w.number(f"n{axis}")) for each in (start, depth))
+        self._start, self._depth = start, depth
+        self._panels(block)
+
+    def _panels(self, block: Expression | None) -> None:
+        w, tile = self.w, self._tile
+        with w.loop(None, *self._rows) as panel:
+            if tile.packs[0]:
+                split = tile.split if tile.blocked else 0
+                self._copy(0, panel, "a", ZERO, split, self._bounds, self._depth)
+                rows = None
+            else:
+                rows = self._row_offsets(panel)
+            with w.loop(None, *self._columns) as column:
+                shift = self._sum(panel, column, rows, block)
+                if block is None:
+                    self._write(panel, column, shift)
+                else:
+                    last = ex.apply("equal", block + 1, w.number("blocks"))
+                    with w.when(w.let(last)):
+                        self._write(panel, column, shift)
+
+    def _offset(self, k: int, places: Sequence[tuple[int, Expression]]) -> Expression:
+        """Return an operand's offset at a place, at the start of the block."""
+        w, inner = self.w, self._tile.roles.inner
+        split = self._tile.split if self._tile.blocked else 0
+        starts = [(axis, ZERO if at else self._bounds[0]) for at, axis in enumerate(inner[split:])]
+        with ExitStack() as stack:
+            for axis, at in [*places, *starts]:
+                stack.enter_context(w.place(axis, at))
+            return w.let(w.offset(k))
+
+    def _step(self, k: int) -> Expression:
+        """Return the distance of an operand's inner elements."""
+        axis = self._tile.roles.inner[-1]
+        step = self._loops.operands[k].offset.steps[axis]
+        return number(step) if step in {0, 1} else self.w.number(f"s{k}_0_{axis}")
+
+    def _row_offsets(self, panel: Expression) -> list[Expression]:
+        """Return where the rows of a tile begin; those behind the end are the last one."""
+        w, k = self.w, self._plain[0]
+        assert k is not None
+        first = w.let(panel * self._tile.rows)
+        last = w.let(w.number("rows") - 1)
+        axes = self._tile.roles.rows
+        return [
+            self._offset(k, self._places(axes, self._let_least(first + at, last)))
+            for at in range(self._tile.rows)
+        ]
+
+    def _sum(
+        self,
+        panel: Expression,
+        column: Expression,
+        rows: Sequence[Expression] | None,
+        block: Expression | None,
+    ) -> Expression:
+        """Write the sums of a tile to the item's memory; return where its first column lies."""
+        w, tile, dtype = self.w, self._tile, self._dtype
+        width, shift = tile.columns, ZERO
+        k = self._plain[1]
+        if k is None:
+            own = w.let(self._batch * w.number("panels_n") + column)
+            base = w.let((own * w.number("inner") + self._start) * width)
+            array, step = "b", number(width)
+        else:
+            first = w.let(column * width)
+            start = self._let_least(first, w.let(w.number("columns") - width))
+            shift = w.let(first - start)
+            axes = tile.roles.columns
+            places = [(axis, ZERO) for axis in axes[:-1]]
+            base = self._offset(k, [*places, (axes[-1], start)])
+            array, step = w.array(k), self._step(k)
+        lanes = tile.lanes
+        zero = ex.constant(0, dtype)
+        with w.loop(None, ZERO, number(lanes), step=lanes, lanes=lanes, whole=True) as lane:
+            sums = [[w.declare(zero) for _ in range(tile.vectors)] for _ in range(tile.rows)]
+            with w.loop(None, ZERO, self._depth) as at:
+                self._add(sums, at, rows, load_at=w.let(base + at * step), array=array, lane=lane)
+            if block is not None:
+                self._gather(sums, panel, column, block, lane)
+            for i, j, name in _each(sums):
+                w.emit(Store("t", lane + (i * width + j * lanes), variable(name, dtype)))
+        return shift
+
+    def _add(
+        self,
+        sums: list[list[str]],
+        at: Expression,
+        rows: Sequence[Expression] | None,
+        *,
+        load_at: Expression,
+        array: str,
+        lane: Expression,
+    ) -> None:
+        """Add the products of one inner element."""
+        w, tile, dtype = self.w, self._tile, self._dtype
+        vectors = [
+            w.copy(load(array, dtype, lane + (load_at + j * tile.lanes)))
+            for j in range(tile.vectors)
+        ]
+        if rows is None:
+            own = w.let(at * tile.rows)
+            offsets, name = [own + i for i in range(tile.rows)], "a"
+        else:
+            k = self._plain[0]
+            assert k is not None
+            along = w.let(at * self._step(k))
+            offsets, name = [row + along for row in rows], w.array(k)
+        for i, offset in enumerate(offsets):
+            a = w.copy(load(name, dtype, offset))
+            for j, b in enumerate(vectors):
+                total = variable(sums[i][j], dtype)
+                if dtype in dt.FLOATING:
+                    added = Expression("fma", dtype, (a, b, total))
+                else:
+                    added = total + a * b
+                w.emit(Assign(sums[i][j], added))
+
+    def _gather(
+        self,
+        sums: list[list[str]],
+        panel: Expression,
+        column: Expression,
+        block: Expression,
+        lane: Expression,
+    ) -> None:
+        """Add what earlier blocks have summed, and keep the sums for the next."""
+        w, tile, dtype = self.w, self._tile, self._dtype
+        own = w.let(self._batch * w.number("panels_m") + panel)
+        own = w.let(own * w.number("panels_n") + column)
+        base = w.let(own * (tile.rows * tile.columns))
+
+        def place(i: int, j: int) -> Expression:
+            return lane + (base + (i * tile.columns + j * tile.lanes))
+
+        with w.when(w.let(ex.apply("less", ZERO, block))):
+            for i, j, name in _each(sums):
+                before = w.copy(load("c", dtype, place(i, j)))
+                w.emit(Assign(name, variable(name, dtype) + before))
+        with w.when(w.let(block + 1 < w.number("blocks"))):
+            for i, j, name in _each(sums):
+                w.emit(Store("c", place(i, j), variable(name, dtype)))
+
+    def _write(self, panel: Expression, column: Expression, shift: Expression) -> None:
+        """Write the outputs of a tile."""
+        w, tile, roles = self.w, self._tile, self._tile.roles
+        row = w.let(panel * tile.rows)
+        row_end = self._let_least(row + tile.rows, w.number("rows"))
+        first = w.let(column * tile.columns)
+        end = self._let_least(first + tile.columns, w.number("columns"))
+        base = w.let(shift - first)
+
+        def element(own: Expression, place: Expression) -> None:
+            at = w.let((own - row) * tile.columns + base)
+            total = w.copy(load("t", self._dtype, place + at))
+            cast = self._lowering.converter.cast(total, self._dtype, self._given)
+            w.bind(("result", w.inputs), w.here(cast))
+            values = [w.value(root) for root in self._outputs]
+            for j, value in enumerate(values):
+                k = w.inputs + j
+                w.emit(Store(w.array(k), w.offset(k), value))
+
+        output = self._loops.operands[-1].offset.steps
+        if len(roles.columns) > 1 or output[roles.columns[-1]] != 1:
+            with w.loop(None, first, end) as place:
+                self._spread(roles.columns, place)
+                with w.loop(None, row, row_end) as own:
+                    self._spread(roles.rows, own)
+                    element(own, place)
+            return
+        (axis,) = roles.columns
+        with w.loop(None, row, row_end) as own:
+            self._spread(roles.rows, own)
+            written = range(w.inputs, len(self._loops.operands))
+            near = lies_near(self._loops, axis, [*self._operands(self._outputs), *written])
+            lanes = tile.lanes if self._machine.vector_bytes and near else 1
+            middle = first
+            if lanes > 1:
+                middle = w.let(first + ((end - first) & -lanes))
+                with w.loop(axis, first, middle, step=lanes, lanes=lanes, whole=True) as place:
+                    element(own, place)
+            with w.loop(axis, middle, end) as place:
+                element(own, place)
+
+
+def _each(sums: list[list[str]]) -> list[tuple[int, int, str]]:
+    return [(i, j, name) for i, row in enumerate(sums) for j, name in enumerate(row)]

@@ -1,0 +1,272 @@
+"""Products: groups whose one reduction is a sum of products of two factors.
+
+The axes that remain are those of the *rows*, along which only the first factor varies, those of
+the *columns*, along which only the second one does, and those of a *batch*. Both vary along the
+*inner* axes. ``product_tiles`` writes the kernels; here is what they depend on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from math import prod
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from tensorplug.plugin import Reduction
+from tensorplug.plugin import dtypes as dt
+from tensorplug.plugin import expressions as ex
+from tensorplug_loops.schedule.references import is_dense
+from tensorplug_loops.schedule.structures import parameters_in
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tensorplug.plugin import DType, Expression, Group
+    from tensorplug_loops.machine import Machine
+    from tensorplug_loops.schedule.loops import Loops, Operand
+
+_LEAST: Final = 4  # rows and columns; below, one factor is hardly read again
+_DEPTH: Final = 2048  # bytes of a row that are multiplied before the sums are added to others
+_NEAR: Final = 1 << 15  # bytes that are read again from the nearest cache
+_FEW: Final = 4  # times that a factor is read again where it lies
+_ITEMS: Final = 32  # that keep many cores busy
+_PANELS: Final = 16  # of rows that an item takes, at most
+_WIDE: Final = 32  # registers, from which on tiles have twice the rows
+
+
+class Roles(NamedTuple):
+    """Axes by what they are, and the numbers of the rows' and the columns' factors."""
+
+    batch: tuple[int, ...]
+    rows: tuple[int, ...]
+    columns: tuple[int, ...]
+    inner: tuple[int, ...]
+    left: int
+    right: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """How a product is computed: with the loops' structure, all that its kernels depend on.
+
+    ``rows``, ``vectors``, ``lanes``: of a tile, whose sums are variables. ``depth``: the inner
+    elements that are multiplied before the sums are added to others, at most. ``packs``: whether
+    the factors' elements are copied to where tiles read them one after the other: of the rows, in
+    each item, and of the columns, by a kernel before. ``split``: the inner axis of which a block
+    takes a part; it takes all of those behind it. ``blocked``: whether there are several blocks.
+    """
+
+    roles: Roles
+    rows: int
+    vectors: int
+    lanes: int
+    depth: int
+    packs: tuple[bool, bool]
+    split: int
+    blocked: bool
+
+    @property
+    def columns(self) -> int:
+        """The columns of a tile."""
+        return self.vectors * self.lanes
+
+
+def factored(group: Group) -> Group | None:
+    """Return a group with two reductions, of the factors, in the place of the one of products.
+
+    The result of the first stands for that of the sum of products. None if there is no such sum,
+    or outputs do not have the axes that remain.
+    """
+    if len(group.reductions) != 1 or group.folds:
+        return None
+    (reduction,) = group.reductions
+    product = reduction.expression
+    is_sum = reduction.op == "sum" and not reduction.running and product.op == "multiply"
+    if not is_sum or product.dtype not in dt.FLOATING | dt.INTEGER or 0 in group.shape:
+        return None
+    kept = tuple(not reduced for reduced in reduction.axes)
+    outputs = enumerate(group.outputs)
+    if not all(is_dense(group, j) and output.spans == kept for j, output in outputs):
+        return None
+    left, right = product.operands
+    return replace(
+        group,
+        reductions=(
+            Reduction("sum", left, reduction.axes),
+            Reduction("sum", right, reduction.axes),
+        ),
+    )
+
+
+def _axes_of(loops: Loops, root: Expression, known: dict[int, frozenset[int]]) -> frozenset[int]:
+    """Return the axes along which a value varies; ``known``: by operand."""
+    found: frozenset[int] = frozenset()
+    for node in ex.order([root], lambda _: False):
+        if node.op == "axis":
+            found |= {int(node.value)}  # type: ignore[arg-type]  # a number
+        elif node.op == "parameter":
+            found |= _axes_of_operand(loops, int(node.value), known)  # type: ignore[arg-type]
+    return found
+
+
+def _axes_of_operand(loops: Loops, k: int, known: dict[int, frozenset[int]]) -> frozenset[int]:
+    if k not in known:
+        axes: frozenset[int] = frozenset()
+        for at in loops.operands[k].linears():
+            axes |= {axis for axis, step in enumerate(at.steps) if step}
+            for _, rest in at.rests:
+                axes |= _axes_of(loops, rest, known)
+        known[k] = axes
+    return known[k]
+
+
+def roles_of(loops: Loops) -> Roles | None:
+    """Return the roles of axes, the first factor's axes as rows; None if an axis has none."""
+    known: dict[int, frozenset[int]] = {}
+    left, right = (_axes_of(loops, root, known) for root in loops.roots[:2])
+    kept = [axis for axis, reduced in enumerate(loops.reduced) if not reduced]
+    inner = tuple(axis for axis, reduced in enumerate(loops.reduced) if reduced)
+    batch = tuple(axis for axis in kept if axis in left and axis in right)
+    rows = tuple(axis for axis in kept if axis in left and axis not in right)
+    columns = tuple(axis for axis in kept if axis in right and axis not in left)
+    if len(batch) + len(rows) + len(columns) < len(kept) or not rows or not columns or not inner:
+        return None
+    return Roles(batch, rows, columns, inner, 0, 1)
+
+
+def accumulated(dtype: DType) -> DType:
+    """Return the dtype in which products of numbers of ``dtype`` are added."""
+    return dtype.compute
+
+
+def _length(loops: Loops, axes: Sequence[int]) -> int:
+    return prod(loops.lengths[axis] for axis in axes)
+
+
+def _is_flat(loops: Loops, operand: Operand, axes: Sequence[int]) -> bool:
+    """Return whether an operand's elements along axes have one distance."""
+    steps = operand.offset.steps
+    return all(steps[a] == steps[b] * loops.lengths[b] for a, b in pairwise(axes))
+
+
+def plain_operand(loops: Loops, roles: Roles, *, right: bool) -> int | None:
+    """Return the operand that a factor is, if tiles can read it where it lies."""
+    root = loops.roots[roles.right if right else roles.left]
+    if root.op != "parameter" or root.dtype is not accumulated(root.dtype):
+        return None
+    k = int(root.value)  # type: ignore[arg-type]  # a number
+    operand = loops.operands[k]
+    inside = all(check.holds for check in operand.checks) and not operand.offset.rests
+    flat = _is_flat(loops, operand, roles.inner)
+    if right:
+        flat = flat and _is_flat(loops, operand, roles.columns)
+        flat = flat and operand.offset.steps[roles.columns[-1]] == 1
+    return k if inside and flat else None
+
+
+def _turned(loops: Loops, roles: Roles, lanes: int) -> Roles:
+    """Return the roles with those columns along which outputs lie side by side.
+
+    But for few columns, and where the columns' factor would be much larger than what it is read
+    from, as windows are.
+    """
+    other = Roles(
+        roles.batch, roles.columns, roles.rows, roles.inner, left=roles.right, right=roles.left
+    )
+    output = loops.operands[-1].offset.steps
+    if output[roles.rows[-1]] == 1:
+        roles, other = other, roles
+    own, turned = _length(loops, roles.columns), _length(loops, other.columns)
+    if own < lanes and turned > own:
+        return other
+    grows = [plain_operand(loops, each, right=True) is None for each in (roles, other)]
+    large = own * _length(loops, roles.inner) * _length(loops, roles.batch)
+    if (
+        turned >= lanes
+        and grows[0]
+        and large > _FEW * _length(loops, other.columns) * _length(loops, roles.inner)
+    ):
+        read = _size_read(loops, roles.right)
+        if large > _FEW * read:
+            return other
+    return roles
+
+
+def _size_read(loops: Loops, number: int) -> int:
+    """Return about how many elements a factor is read from: its largest operand's."""
+    numbers = parameters_in((loops.roots[number],))
+    return max((loops.group.inputs[k].type.size for k in numbers), default=1)
+
+
+def tile_of(loops: Loops, machine: Machine) -> Tile | None:
+    """Return how a product is computed, and set the numbers of its kernels.
+
+    None if another schedule suits it better.
+    """
+    roles = roles_of(loops)
+    if roles is None or machine.neighbours:
+        return None
+    dtype = accumulated(loops.roots[0].dtype)
+    size = machine.tile_bytes or machine.vector_bytes
+    most = max(1, min(machine.lanes, size // dtype.itemsize))
+    roles = _turned(loops, roles, most)
+    m, n, k = (_length(loops, axes) for axes in (roles.rows, roles.columns, roles.inner))
+    if m < _LEAST or n < _LEAST or k < _LEAST:
+        return None
+    lanes = min(most, 1 << (n - 1).bit_length())
+    rows, vectors = _choose(m, n, lanes, machine.registers if most > 1 else 16)
+    depth = _DEPTH // dtype.itemsize
+    split = next(
+        at for at in range(len(roles.inner)) if _length(loops, roles.inner[at + 1 :]) <= depth
+    )
+    blocks = _set_blocks(loops, roles, split, depth)
+    panels_m, panels_n = -(-m // rows), -(-n // (vectors * lanes))
+    near = k * n * dtype.itemsize <= _NEAR or m <= _FEW * rows
+    packs = (
+        panels_n > _FEW or plain_operand(loops, roles, right=False) is None,
+        not near or n < vectors * lanes or plain_operand(loops, roles, right=True) is None,
+    )
+    of_block = min(k, depth) * vectors * lanes * dtype.itemsize
+    size_n = _even(panels_n, max(1, machine.cache_bytes // of_block))
+    groups_n = -(-panels_n // size_n)
+    batch = _length(loops, roles.batch)
+    size_m = _even(panels_m, max(1, min(_PANELS, panels_m * groups_n * batch // _ITEMS)))
+    loops.values.update(
+        rows=m,
+        columns=n,
+        inner=k,
+        panels_m=panels_m,
+        panels_n=panels_n,
+        size_m=size_m,
+        size_n=size_n,
+        groups_m=-(-panels_m // size_m),
+        groups_n=groups_n,
+    )
+    return Tile(roles, rows, vectors, lanes, depth, packs, split, blocks > 1)
+
+
+def _even(count: int, most: int) -> int:
+    """Return a size of parts, at most ``most``, that are about equal."""
+    return -(-count // -(-count // most))
+
+
+def _choose(m: int, n: int, lanes: int, registers: int) -> tuple[int, int]:
+    """Return the rows and vectors of a tile: those that compute the fewest useless sums."""
+    if lanes == 1:
+        return 4, 4
+    vectors = min((2, 1), key=lambda each: -(-n // (each * lanes)) * (each + 1))
+    largest = 12 if registers >= _WIDE else 6
+    if m > 16 * largest:
+        return largest, vectors
+    candidates = [each for each in (12, 8, 6, 4) if each <= largest]
+    return min(candidates, key=lambda each: -(-m // each) * (each + 2)), vectors
+
+
+def _set_blocks(loops: Loops, roles: Roles, split: int, depth: int) -> int:
+    """Set how the inner axes are taken in blocks; return how many there are."""
+    length = loops.lengths[roles.inner[split]]
+    part = _even(length, max(1, depth // _length(loops, roles.inner[split + 1 :])))
+    chunks = -(-length // part)
+    blocks = chunks * _length(loops, roles.inner[:split])
+    loops.values.update(part=part, chunks=chunks, blocks=blocks)
+    return blocks
