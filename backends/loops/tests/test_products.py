@@ -166,7 +166,7 @@ def assert_same(found, wanted):
 
 @each_compiler
 @given(st.integers(0, 1 << 40))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_random_products(compile_group, seed):
     draft = Draft(random.Random(seed))
     group = draft.group()

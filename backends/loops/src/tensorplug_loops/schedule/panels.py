@@ -37,8 +37,8 @@ class Panels:
     def __init__(self, loops: Loops, machine: Machine, tile: Tile) -> None:
         self._loops, self._machine, self._tile = loops, machine, tile
         self._plain = [
-            None if packs else plain_operand(loops, tile.roles, right=right)
-            for right, packs in enumerate(tile.packs)
+            None if packs else plain_operand(loops, tile.roles, right=bool(which))
+            for which, packs in enumerate(tile.packs)
         ]
         self._given = loops.roots[0].dtype
         self._dtype = accumulated(self._given)

@@ -160,8 +160,9 @@ class _Planner:
         product = product_tiles.parts_of(group, self._machine)
         if product is not None:
             numbers = [*arrays, *(self._temporary(*memory) for memory in product.temporaries)]
-            for kernel, own, *rest in product.launches:
-                self.launches.append(Launch(kernel, tuple(numbers[at] for at in own), *rest))
+            for kernel, own, values, items, cost in product.launches:
+                arrays = tuple(numbers[at] for at in own)
+                self.launches.append(Launch(kernel, arrays, values, items, cost))
         return product is not None
 
     def _temporary(self, dtype: DType, size: int) -> int:
