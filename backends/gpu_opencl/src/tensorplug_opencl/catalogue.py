@@ -36,8 +36,10 @@ FORMS: Final = frozenset(
     {
         *("Range", "LinSpace", "Eye", "Diag", "Triangle", "MatrixBandPart"),
         *("GatherV2", "GatherNd", "OneHot"),
-        *("MaxPool", "MaxPool3D", "AvgPool", "AvgPool3D", "Pool"),
-        *("Dilation2D", "CropAndResize", "Transform"),
+        *("MaxPool", "MaxPool3D", "AvgPool", "AvgPool3D", "Pool", "MaxPoolWithArgmax"),
+        *("MaxPoolGrad", "MaxPool3DGrad", "AvgPoolGrad", "AvgPool3DGrad"),
+        *("Dilation2D", "Dilation2DBackpropInput", "Dilation2DBackpropFilter"),
+        *("CropAndResize", "Transform"),
     }
 )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import functools
+import inspect
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,14 +16,18 @@ from tensorplug.plugin import (
     tables_of,
 )
 from tensorplug_loops import forms
-from tensorplug_loops.forms.table import Form, FormTable, Operand
+from tensorplug_loops.forms.table import Form, FormTable, Operand, Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from tensorplug.plugin import DType, KernelEntry
+    from tensorplug.plugin import Backend, DType, KernelEntry
 
+    Function = Callable[..., Any]
     Compile = Callable[[Group], Callable[..., Sequence[Any]] | None]
+    Upload = Callable[[Table], Any]
+
+_INPUT, _ASKED = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
 
 
 def kernel_table(
@@ -31,6 +35,7 @@ def kernel_table(
     *,
     dtypes: Iterable[DType] | None = None,
     own: Iterable[KernelTable] = (),
+    upload: Upload | None = None,
 ) -> KernelTable:
     """Return all kernels that have a form, compiled by a backend.
 
@@ -39,6 +44,8 @@ def kernel_table(
             the core runs the kernel's decomposition.
         dtypes: in which the kernels are native; None for all.
         own: tables of the backend, whose kernels take the place of these.
+        upload: returns a buffer with a copy of numbers that a kernel reads as long as it lives;
+            the backend's ``from_host`` if not given.
 
     Example:
         The hook of a backend whose object has ``compile_group``::
@@ -58,16 +65,19 @@ def kernel_table(
             if entry.spec.name in taken:
                 continue
             both = kept if entry.dtypes is None else entry.dtypes & (kept or entry.dtypes)
-            result.prepare(entry.spec, dtypes=both)(_prepared(entry, compile_group))
+            result.prepare(entry.spec, dtypes=both)(_prepared(entry, compile_group, upload))
     return result
 
 
-def _prepared(entry: KernelEntry, compile_group: Compile) -> Callable[..., Any]:
+def _prepared(
+    entry: KernelEntry, compile_group: Compile, upload: Upload | None
+) -> Callable[..., Any]:
     multiple = entry.spec.multiple_outputs
 
-    @functools.wraps(entry.function)  # so that the table sees the names of the parameters
-    def prepare(*types: Any, **asked: Any) -> Callable[..., Any]:
+    def prepare(*types: Any, backend: Backend, **asked: Any) -> Callable[..., Any]:
         out = asked["out"]
+        if "backend" in entry.asks:
+            asked["backend"] = backend
         outputs: tuple[TensorType, ...] = out if isinstance(out, tuple) else (out,)
         if any(type_.size for type_ in outputs):
             made = entry.function(*_operands(types), **asked)
@@ -78,7 +88,12 @@ def _prepared(entry: KernelEntry, compile_group: Compile) -> Callable[..., Any]:
             function = compile_group(replace(group, name=entry.spec.name))
             if function is None:
                 raise KernelRefusedError("the compiler of groups declines it")
-            compiled.append((function, sources))
+            tables = [(at, each) for at, each in enumerate(sources) if not isinstance(each, int)]
+            if tables:
+                make = upload or backend.from_host
+                function = _holding(function, [(at, make(table)) for at, table in tables])
+            numbers = tuple(each for each in sources if isinstance(each, int))
+            compiled.append((function, numbers))
         if multiple:
             return _call(compiled, len(outputs))
         if len(compiled) == 1 and all(isinstance(each, TensorType) for each in types):
@@ -86,7 +101,33 @@ def _prepared(entry: KernelEntry, compile_group: Compile) -> Callable[..., Any]:
         call = _call(compiled, 1)
         return lambda *operands: call(*operands)[0]
 
+    prepare.__signature__ = _signature(entry)  # type: ignore[attr-defined]
     return prepare
+
+
+def _signature(entry: KernelEntry) -> inspect.Signature:
+    """Return the parameters that a table sees."""
+    inputs = [inspect.Parameter(each, _INPUT) for each in entry.spec.input_names]
+    asks = dict.fromkeys((*entry.asks, "backend"))
+    return inspect.Signature([*inputs, *(inspect.Parameter(each, _ASKED) for each in asks)])
+
+
+def _holding(function: Function, held: Sequence[tuple[int, Any]]) -> Function:
+    """Return a function of the other buffers, given those at some places."""
+
+    def complete(function: Function) -> Function:
+        def run(*buffers: Any) -> Any:
+            arguments = list(buffers)
+            for at, table in held:
+                arguments.insert(at, table)
+            return function(*arguments)
+
+        return run
+
+    result, alone = complete(function), getattr(function, "alone", None)
+    if alone is not None:
+        result.alone = complete(alone)  # type: ignore[attr-defined]
+    return result
 
 
 def _operands(types: Sequence[Any]) -> list[Any]:

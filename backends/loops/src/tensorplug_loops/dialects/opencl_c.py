@@ -314,6 +314,10 @@ class _Writer:
             return Value(alone, dtype)
         kept = dt.uint8 if dtype is dt.bool_ else dtype
         other = Value(c.literal(0, kept), kept)
+        if guard and near is not None and mask is None and others[0].lanes == 1:
+            fill = c.over(c.stored(self._converted(others[1], dtype)), lanes)
+            loaded = Value(self._loose(name, near), kept, lanes)
+            return c.read(self._chosen(others[0], loaded, fill), dtype)
         if guard:
             mask = self._both(self._named(c.over(others[0], lanes)), mask)
             other = self._named(c.stored(self._converted(others[1], dtype)))
@@ -327,11 +331,19 @@ class _Writer:
         gathered = Value(f"({c.TYPES[kept]}{lanes})({', '.join(elements)})", kept, lanes)
         if near is None or mask is None:
             return c.read(gathered, dtype)
-        result = self._named(Value(f"({c.TYPES[kept]}{lanes})(0)", kept, lanes))
-        self._lines[-1] = f"{c.type_of(result)} {result.text};"
-        self._emit(f"if (all({mask.text})) {result.text} = {self._loose(name, near)};")
-        self._emit(f"else {result.text} = {gathered.text};")
-        return c.read(result, dtype)
+        whole = mask._replace(text=f"all({mask.text})")
+        loaded = gathered._replace(text=self._loose(name, near))
+        return c.read(self._chosen(whole, loaded, gathered), dtype)
+
+    def _chosen(self, condition: Value, then: Value, other: Value) -> Value:
+        """Return one of two values; the other is not computed."""
+        self._count += 1
+        name = f"e{self._count}"
+        self._emit(f"{c.type_of(then)} {name};")
+        self._emit(f"if ({condition.text}) {name} = {then.text};")
+        self._emit(f"else {name} = {other.text};")
+        self._names[name] = then._replace(text=name)
+        return self._names[name]
 
     def _variable(self, name: str) -> Value:
         value = self._names[name]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tensorplug.algorithms import lowest
 from tensorplug.plugin import Expression, TensorType, expressions, specs
 from tensorplug.plugin import dtypes as dt
-from tensorplug_loops.forms.loops import Loops, both, either, is_nan
+from tensorplug_loops.forms.loops import Loops, both, either, is_nan, is_number
 from tensorplug_loops.forms.table import Form, FormTable, Operand
 
 if TYPE_CHECKING:
@@ -16,20 +17,25 @@ forms = FormTable()
 
 
 def first_largest(
-    loops: Loops, value: Expression, position: Expression, axes: Collection[int]
+    loops: Loops, value: Expression, number: Expression, axes: Collection[int]
 ) -> list[Expression]:
-    """Fold to the first largest element and its position; a NaN is larger than any number.
+    """Fold to the first largest element and its number, -1 if none is larger than the lowest.
 
-    Elements whose position is negative do not count; it is -1 if no element does.
+    A NaN is larger than any number. Numbers are as wide as elements, so that they fill vectors
+    alike.
     """
 
     def combine(former: Sequence[Expression], latter: Sequence[Expression]) -> list[Expression]:
         (a, at), (b, then) = former, latter
-        nan = both(is_nan(b), expressions.apply("logical_not", is_nan(a)))
-        better = both(then >= 0, either(at < 0, a < b, nan))
-        return [expressions.where(better, b, a), expressions.where(better, then, at)]
+        larger = a < b
+        if a.dtype in dt.FLOATING:
+            no_more = expressions.apply("less_equal", b, a)
+            larger = both(expressions.apply("logical_not", no_more), is_number(a))
+        return [expressions.where(larger, b, a), expressions.where(larger, then, at)]
 
-    return loops.fold([value, position], [0, -1], combine, axes)
+    wide = dt.int64 if value.dtype.itemsize == 8 else dt.int32
+    least = lowest(value.dtype)
+    return loops.fold([value, expressions.cast(number, wide)], [least, -1], combine, axes)
 
 
 def _arg(op: str, x: Operand, axis: int, out: TensorType) -> Form:

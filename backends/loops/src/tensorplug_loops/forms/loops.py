@@ -19,7 +19,7 @@ from tensorplug.plugin import (
     groups,
 )
 from tensorplug.plugin import dtypes as dt
-from tensorplug_loops.forms.table import Form, Operand
+from tensorplug_loops.forms.table import Form, Operand, Table
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -104,7 +104,12 @@ def is_nan(x: Expression) -> Expression:
     """Return whether a number is NaN."""
     if x.dtype not in dt.FLOATING:
         return expressions.constant(0, dt.bool_)
-    return expressions.apply("logical_not", expressions.apply("equal", x, x))
+    return expressions.apply("logical_not", is_number(x))
+
+
+def is_number(x: Expression) -> Expression:
+    """Return whether a float is not NaN."""
+    return expressions.apply("equal", x, x)
 
 
 def broadcast(
@@ -126,7 +131,7 @@ class Loops:
         self.shape = tuple(shape)
         self.axes = [groups.axis(number) for number in range(len(shape))]
         self._inputs: list[GroupInput] = []
-        self._sources: list[int] = []
+        self._sources: list[int | Table] = []
         self._reductions: list[Reduction] = []
         self._folds: list[groups.Fold] = []
         self._outputs: list[GroupOutput] = []
@@ -224,6 +229,11 @@ class Loops:
     def write(self, out: TensorType, value: Expression) -> Form:
         """Add an output along the axes that are not reduced; return the form so far."""
         self._outputs.append(GroupOutput(value, out, self._kept()))
+        return self.form()
+
+    def write_all(self, out: TensorType, value: Expression) -> Form:
+        """Add an output along all axes, in row-major order; return the form so far."""
+        self._outputs.append(GroupOutput(value, out, (True,) * len(self.shape)))
         return self.form()
 
     def write_at(

@@ -3,32 +3,54 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
-from tensorplug.plugin import DType, Group, KernelSpec, KernelTable, Shape, TensorType
+from tensorplug.plugin import (
+    DType,
+    Group,
+    KernelSpec,
+    KernelTable,
+    Shape,
+    TensorType,
+    dtypes,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from numpy.typing import NDArray
+
 F = TypeVar("F", bound="Callable[..., Any]")
 
 
+Table: TypeAlias = "NDArray[Any]"
+"""Numbers made on the host that a kernel reads."""
+
+
 class Form(NamedTuple):
-    """A group, and for each of its inputs the number of the buffer that it reads.
+    """A group, and for each of its inputs the number of the buffer that it reads, or a table.
 
     Buffers are numbered: the kernel's inputs, then the outputs of the groups before this one.
     """
 
     group: Group
-    sources: tuple[int, ...]
+    sources: tuple[int | Table, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """An input of a kernel: the type of its buffer, and its number among the kernel's buffers."""
+    """An input of a kernel: the type of its buffer, and its number among the kernel's buffers.
+
+    ``number`` may be a table instead.
+    """
 
     type: TensorType
-    number: int
+    number: int | Table
+
+    @classmethod
+    def of(cls, table: Table) -> Operand:
+        """Return numbers made on the host."""
+        return cls(TensorType(dtypes.of(table.dtype), table.shape), table)
 
     @property
     def dtype(self) -> DType:

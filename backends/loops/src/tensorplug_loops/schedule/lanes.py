@@ -39,14 +39,23 @@ def _cost(roots: tuple[Expression, ...]) -> int:
 
 
 @lru_cache(_MOST)
-def _common_size(roots: tuple[Expression, ...]) -> int:
-    """Return the bytes of the most common numbers."""
-    sizes = Counter(
-        node.dtype.compute.itemsize
-        for node in ex.order(roots, lambda _: False)
-        if node.dtype is not dt.bool_ and node.op not in {"constant", "axis"}
-    )
-    (size, _), *_ = sizes.most_common(1) or [(1, 0)]
+def _common_size(roots: tuple[Expression, ...], axis: int, same: frozenset[int]) -> int:
+    """Return the bytes of the most common numbers, of those that differ along an axis.
+
+    ``same``: the numbers of the parameters that do not.
+    """
+    differ: dict[int, bool] = {}
+    sizes: Counter[int] = Counter()
+    for node in ex.order(roots, lambda _: False):
+        own = node.op == "parameter" and node.value not in same
+        differ[id(node)] = (
+            own
+            or (node.op == "axis" and node.value == axis)
+            or any(differ[id(operand)] for operand in node.operands)
+        )
+        if differ[id(node)] and node.dtype is not dt.bool_ and node.op != "axis":
+            sizes[node.dtype.compute.itemsize] += 1
+    (size, _), *_ = sizes.most_common(1) or [(roots[0].dtype.compute.itemsize, 0)]
     return size
 
 
@@ -60,10 +69,18 @@ def choose_lanes(machine: Machine, loops: Loops, axis: int) -> int:
     apart = [operand for operand in loops.operands if not _is_near(operand, axis)]
     if apart and cost(roots) <= _LITTLE * len(loops.operands):
         return 1
-    size = _common_size(tuple(roots))
+    inputs = enumerate(loops.operands[: len(loops.group.inputs)])
+    same = frozenset(k for k, operand in inputs if _is_same(operand, axis))
+    size = _common_size(tuple(roots), axis, same)
     length = max(1, *loops.lengths[axis : axis + 1], 1)
     most = 1 << (length - 1 if machine.masked else length >> 1).bit_length()
     return max(1, min(machine.lanes, machine.vector_bytes // size, most))
+
+
+def _is_same(operand: Operand, axis: int) -> bool:
+    """Return whether an operand's elements along an axis are one."""
+    steps = [step for at in operand.linears() for step in at.steps[axis : axis + 1]]
+    return not any(steps) and not any(at.rests for at in operand.linears())
 
 
 def _is_near(operand: Operand, axis: int) -> bool:

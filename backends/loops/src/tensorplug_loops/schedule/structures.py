@@ -13,7 +13,7 @@ from tensorplug.plugin import expressions as ex
 from tensorplug_loops.statements import variable
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Hashable, Iterator, Sequence
 
     from tensorplug.plugin import DType
 
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 _MOST: Final = 2048
 _KEPT: Final = {-1, 0, 1}  # these stay in the kernel
+_SHIFTS: Final = {"bitwise_left_shift", "bitwise_right_shift"}
+_DIVIDES: Final = {"floor_divide", "remainder", *_SHIFTS}
+_SMALL: Final = 16
 _FLOATS_KEPT: Final = {0.5, 2.0, float("inf"), float("-inf")}
 # The dtypes of other constants, whose bits are numbers of the kernel.
 _BITS: Final = {
@@ -77,6 +80,7 @@ def structure_of(roots: Roots, axes: tuple[int, ...]) -> Structure:
     constants: list[Constant] = []
     new: dict[int, Expression] = {}
     unified = ex.unify(roots)
+    kept = frozenset(id(each) for each in _divisors(ex.linearize(unified)))
     for node in ex.linearize(unified):
         if node.op == "axis":
             remains = node.value in axes
@@ -86,7 +90,7 @@ def structure_of(roots: Roots, axes: tuple[int, ...]) -> Structure:
                 else ex.constant(0, dt.int64)
             )
         elif node.op == "constant":
-            new[id(node)] = _lifted(node, constants)
+            new[id(node)] = node if id(node) in kept else _lifted(node, constants)
         else:
             operands = tuple(new[id(each)] for each in node.operands)
             new[id(node)] = Expression(node.op, node.dtype, operands, node.value)
@@ -104,6 +108,15 @@ def structure_of(roots: Roots, axes: tuple[int, ...]) -> Structure:
     return Structure(
         tuple(made), tuple(constants), _numbers.setdefault(description, len(_numbers))
     )
+
+
+def _divisors(nodes: Sequence[Expression]) -> Iterator[Expression]:
+    """Return constants that stay in the kernel, since compilers know better how to use them."""
+    for node in nodes:
+        if node.op in _DIVIDES and node.operands[1].op == "constant":
+            by = node.operands[1]
+            if node.op in _SHIFTS or 0 < by.value <= _SMALL:  # type: ignore[operator]  # a number
+                yield by
 
 
 def _lifted(node: Expression, constants: list[Constant]) -> Expression:

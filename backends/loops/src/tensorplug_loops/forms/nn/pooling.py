@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.algorithms import dilated_pooling_windows, lowest, pooling_windows
 from tensorplug.plugin import DType, Expression, TensorType, Windows, expressions, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_loops.forms.extremes import first_largest
-from tensorplug_loops.forms.loops import Loops, both, flat, unravel, whole
+from tensorplug_loops.forms.loops import Loops, flat, whole
 from tensorplug_loops.forms.nn.windows import (
+    added,
+    collect,
     count,
-    is_inside,
+    find_winners,
+    first_in,
+    over_element,
     over_taps,
     placed,
-    position,
     source,
     taken,
 )
@@ -91,28 +96,40 @@ def pool(input: Operand, *, pooling_type: str, attributes: Attributes, out: Tens
     return take(input, windows, _FORMATS[input.rank], out)
 
 
-def _winner(
-    loops: Loops, x: Operand, index: Sequence[Expression], windows: Windows, form: str
-) -> list[Expression]:
-    """Return the first largest element of each window and its position, -1 on padding alone."""
-    value = _read(loops, x, index, form, 0)
-    at = flat(index, [window.size for window in windows])
-    at = expressions.where(is_inside(index, windows), at, -1)
-    return first_largest(loops, value, at, range(x.rank, len(loops.shape)))
-
-
 @forms.form(specs.MAX_POOL_GRAD, specs.MAX_POOL_3D_GRAD)
 def max_pool_grad(
     dy: Operand, input: Operand, output: Operand, *, attributes: Attributes, out: TensorType
-) -> Form:
-    """Add dy up at the winner of each window."""
+) -> list[Form]:
+    """Find the winner of each window, then add up, for each element, dy of those that it won."""
     windows, form = pooling_windows(input.shape, **attributes), _format(attributes, out.rank)
+    if all(at.stride == at.filter and at.out * at.stride == at.size for at in windows):
+        return [_give_to_winners(dy, input, windows, form, out)]
     loops, index = _loops(output.type, windows, form)
-    gradient = loops.read(dy, *loops.axes[: out.rank])
-    _, at = _winner(loops, input, index, windows, form)
-    batch, _, channel = taken(form, loops.axes)
-    place = unravel(at, [window.size for window in windows])
-    return loops.write_at(out, placed(form, batch, place, channel), gradient, "sum", 0)
+    value = _read(loops, input, index, form, lowest(input.dtype))
+    _, positions, _ = taken(form, loops.axes)
+    found, winners = find_winners(loops, value, windows, positions, Operand(output.type, 3))
+    return [found, collect(dy, winners, windows, form, out)]
+
+
+def _give_to_winners(
+    dy: Operand, input: Operand, windows: Windows, form: str, out: TensorType
+) -> Form:
+    """Loop over [*out], with the taps behind each spatial axis: windows share no element."""
+    batch, _, channel = taken(form, out.shape)
+    pairs = [[at.out, at.filter] for at in windows]
+    lengths = placed(form, [batch], pairs, [channel])
+    loops = Loops([length for each in lengths for length in each])
+    first = 2 if form.endswith("C") else 3
+    taps = range(first, first + 2 * len(windows), 2)
+    value = loops.read_in_order(input)
+    slope = loops.read_in_order(dy, [at for at in range(len(loops.shape)) if at not in taps])
+    tap = flat([loops.axes[at] for at in taps], [at.filter for at in windows])
+    _, winner = first_largest(loops, value, tap, taps)
+    won = expressions.apply(
+        "equal", expressions.apply("maximum", winner, 0), expressions.cast(tap, winner.dtype)
+    )
+    zero = expressions.constant(0, out.dtype)
+    return loops.write_all(out, expressions.where(won, slope, zero))
 
 
 @forms.form(specs.MAX_POOL_WITH_ARGMAX)
@@ -128,27 +145,34 @@ def max_pool_with_argmax(
     """Return the winner and its position among the elements."""
     windows = pooling_windows(x.shape, filter_size=filter_size, strides=strides, pad=pad)
     loops, index = _loops(out[0], windows, "NHWC")
-    best, at = _winner(loops, x, index, windows, "NHWC")
-    batch, _, channel = taken("NHWC", loops.axes)
-    place = at * x.shape[-1] + channel
-    if include_batch_in_index:
-        place = place + batch * (x.size // max(x.shape[0], 1))
-    loops.write(out[0], expressions.where(at < 0, lowest(x.dtype), best))
-    number = expressions.cast(expressions.where(at < 0, -1, place), out[1].dtype)
-    return loops.write(out[1], number)
+    value = _read(loops, x, index, "NHWC", lowest(x.dtype))
+    batch, positions, channel = taken("NHWC", loops.axes)
+    first = batch * (x.size // max(x.shape[0], 1)) if include_batch_in_index else whole(0)
+
+    def number(taps: Sequence[Expression]) -> Expression:
+        pixel = [source(*each) for each in zip(positions, taps, windows, strict=True)]
+        return flat(pixel, x.shape[1:3]) * x.shape[3] + first
+
+    best, at = first_in(loops, value, windows, positions, number)
+    loops.write(out[0], best)
+    place = expressions.where(at < 0, at, at + expressions.cast(channel, at.dtype))
+    return loops.write(out[1], expressions.cast(place, dt.int32))
 
 
 @forms.form(specs.AVG_POOL_GRAD, specs.AVG_POOL_3D_GRAD)
 def avg_pool_grad(dy: Operand, input: Operand, *, attributes: Attributes, out: TensorType) -> Form:
     """Add up, for each element, its shares of the windows over it."""
     windows, form = pooling_windows(input.shape, **attributes), _format(attributes, out.rank)
-    loops = Loops((*out.shape, *(window.filter for window in windows)))
-    batch, places, channel = taken(form, loops.axes)
-    taps = loops.axes[out.rank :]
-    found = [position(*each) for each in zip(places, taps, windows, strict=True)]
-    positions = [at for at, _ in found]
-    share = loops.read(dy, *placed(form, batch, positions, channel), outside=0)
-    share = share / _counted(positions, windows, out.dtype)
-    zero = expressions.constant(0, out.dtype)
-    value = expressions.where(both(*(exact for _, exact in found)), share, zero)
-    return loops.write(out, over_taps(loops, "sum", value, out))
+    loops, found = over_element(windows, form, out)
+    wide, shares = out.dtype.compute, []
+    constant = all(window.filter == count(whole(0), window) for window in windows)
+    for index, _ in found:
+        share = expressions.cast(loops.read(dy, *index, outside=0), wide)
+        if not constant:  # at least 1: what windows on padding alone have is given to nothing
+            counts = _counted(taken(form, index)[1], windows, wide)
+            share = share / expressions.apply("maximum", counts, 1)
+        shares.append(share)
+    total = added(loops, shares, out)
+    if constant:
+        total = total / prod(window.filter for window in windows)
+    return loops.write(out, expressions.cast(total, out.dtype))
