@@ -8,20 +8,24 @@ import pytest
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import TensorType
 from tensorplug_opencl.catalogue import collect_tables
-from tensorplug_opencl.kernels import resizing as resizing_kernels
 
 
 def numbers(*shape, seed=1):
     return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
 
 
-def run(backend, name, shape, *arrays, **attributes):
-    """Prepare the kernel of that name and run it on arrays."""
-    tables = collect_tables(backend.compile_form)
+def prepare(backend, name, shape, *arrays, **attributes):
+    """Prepare the kernel of that name."""
+    tables = collect_tables(backend.compile_form, backend.runtime.upload_table)
     (entry,) = [entry for table in tables for entry in table if entry.spec.name == name]
     types = [TensorType(dt.of(array.dtype), array.shape) for array in arrays]
     asked = {**attributes, "backend": backend, "out": TensorType(types[0].dtype, shape)}
-    call = entry.function(*types, **{key: asked[key] for key in entry.asks})
+    return entry.function(*types, **{key: asked[key] for key in entry.asks})
+
+
+def run(backend, name, shape, *arrays, **attributes):
+    """Prepare the kernel of that name and run it on arrays."""
+    call = prepare(backend, name, shape, *arrays, **attributes)
     return backend.to_host(call(*map(backend.from_host, arrays)))
 
 
@@ -105,15 +109,16 @@ def test_places_between_pixels_are_double(backend, name, shape, numbers, attribu
 
 
 def test_tables_of_plans_are_no_tensors(backend):
-    images_type = TensorType(dt.float32, (1, 8, 8, 1))
+    image = numbers(1, 8, 8, 1)
     before = backend.live_buffers()
-    call = resizing_kernels.resize_bilinear(
-        images_type,
+    call = prepare(
+        backend,
+        "ResizeBilinear",
+        (1, 4, 4, 1),
+        image,
         attributes={"align_corners": False, "half_pixel_centers": True},
-        backend=backend,
-        out=TensorType(dt.float32, (1, 4, 4, 1)),
     )
     assert backend.live_buffers() == before
-    actual = backend.to_host(call(backend.from_host(numbers(1, 8, 8, 1))))
-    blocks = numbers(1, 8, 8, 1).reshape(4, 2, 4, 2).mean((1, 3))
+    actual = backend.to_host(call(backend.from_host(image)))
+    blocks = image.reshape(4, 2, 4, 2).mean((1, 3))
     np.testing.assert_allclose(actual[0, :, :, 0], blocks, rtol=1e-5, atol=1e-6)

@@ -27,9 +27,12 @@ from tensorplug_opencl import kernels, pairs
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from numpy.typing import NDArray
+
     from tensorplug.plugin import Group
 
     Compile = Callable[[Group], Callable[..., Sequence[Any]] | None]
+    Upload = Callable[[NDArray[Any]], Any]
 
 
 FORMS: Final = frozenset(
@@ -39,7 +42,8 @@ FORMS: Final = frozenset(
         *("MaxPool", "MaxPool3D", "AvgPool", "AvgPool3D", "Pool", "MaxPoolWithArgmax"),
         *("MaxPoolGrad", "MaxPool3DGrad", "AvgPoolGrad", "AvgPool3DGrad"),
         *("Dilation2D", "Dilation2DBackpropInput", "Dilation2DBackpropFilter"),
-        *("CropAndResize", "Transform"),
+        *("CropAndResize", "Transform", "RotateWithOffset"),
+        *("ResizeBilinear", "ResizeBilinearGrad", "ResizeNearestNeighborGrad"),
     }
 )
 
@@ -53,10 +57,10 @@ class _Joined(KernelTable):
             self._add(entry)
 
 
-def collect_tables(compile_group: Compile) -> list[KernelTable]:
+def collect_tables(compile_group: Compile, upload: Upload | None = None) -> list[KernelTable]:
     """Return the tables called ``kernels`` of every family module, joined with complex ones.
 
-    ``compile_group``: of the backend, for forms.
+    ``compile_group``: of the backend, for forms; ``upload``: of its device, for their tables.
     """
     for_complex = {
         entry.spec.name: entry for table in _find_tables("complex_kernels") for entry in table
@@ -68,7 +72,7 @@ def collect_tables(compile_group: Compile) -> list[KernelTable]:
     known = {entry.spec.name for table in joined for entry in table}
     alone = [entry for name, entry in for_complex.items() if name not in known]
     own = [*joined, _Joined(_join(None, entry) for entry in alone)]
-    made = kernel_table(compile_group, own=own)
+    made = kernel_table(compile_group, own=own, upload=upload)
     return [*own, _Joined(entry for entry in made if entry.spec.name in FORMS)]
 
 

@@ -59,7 +59,8 @@ def tensorplug_kernels(backend: Backend) -> Iterable[KernelTable]:
         return ()
     from tensorplug_opencl.catalogue import collect_tables
 
-    return collect_tables(cast("OpenCLBackend", backend).compile_form)
+    device = cast("OpenCLBackend", backend)
+    return collect_tables(device.compile_form, device.runtime.upload_table)
 
 
 @hookimpl

@@ -27,7 +27,7 @@ def _by_expression(spec: KernelSpec) -> Callable[..., Form]:
     """Return a function whose parameters are the spec's inputs, ``attributes`` and ``out``."""
 
     def form(*operands: Operand, attributes: dict[str, Any], out: TensorType) -> Form:
-        values = [expressions.parameter(x.number, x.dtype) for x in operands]
+        values = [expressions.parameter(at, x.dtype) for at, x in enumerate(operands)]
         rule = spec.expression_rule
         value = None if rule is None else rule(values, attributes, out)
         if value is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tensorplug.plugin import Expression, TensorType, expressions, specs
 from tensorplug.plugin import dtypes as dt
-from tensorplug_loops.forms.loops import Loops, both, clamped, is_nan, quotient, whole
+from tensorplug_loops.forms.loops import Loops, both, is_nan, whole
 from tensorplug_loops.forms.table import Form, FormTable, Operand
 
 forms = FormTable()
@@ -14,24 +14,23 @@ forms = FormTable()
 def search_sorted(
     sorted_sequence: Operand, values: Operand, *, side: str, out: TensorType
 ) -> Form:
-    """Halve a window of places in each value's row until it holds one place."""
+    """Count the elements that come before a value, by powers of two."""
     loops = Loops(values.shape)
     length = sorted_sequence.shape[-1]
     value = _ordered(loops.read(values, *loops.axes))
     rows = loops.axes[:-1] if sorted_sequence.rank > 1 else []
-    first, end = whole(0), whole(length)
-    for _ in range(length.bit_length()):
-        middle = quotient(first + end, 2)
-        here = _ordered(loops.read(sorted_sequence, *rows, clamped(middle, length)))
-        beyond = (
+    count = whole(0)
+    for power in reversed(range(length.bit_length())):
+        more = count + 2**power
+        last = expressions.apply("minimum", more, length) - 1
+        here = _ordered(loops.read(sorted_sequence, *rows, last))
+        before = (
             _comes_before(here, value)
             if side == "left"
             else expressions.apply("logical_not", _comes_before(value, here))
         )
-        beyond = both(beyond, first < end)
-        first = expressions.where(beyond, middle + 1, first)
-        end = expressions.where(beyond, end, middle)
-    return loops.write(out, expressions.cast(first, out.dtype))
+        count = expressions.where(both(before, more <= length), more, count)
+    return loops.write(out, expressions.cast(count, out.dtype))
 
 
 def _ordered(x: Expression) -> Expression:

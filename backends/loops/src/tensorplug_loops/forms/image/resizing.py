@@ -1,105 +1,63 @@
-"""Resizing images, bilinear and to the nearest pixel; gradients are added up at the pixels."""
+"""Resizing images: tables made on the host hold the pixels to use, and their weights."""
 
 from __future__ import annotations
 
-from typing import Any
+import operator
+from functools import reduce
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tensorplug.plugin import (
-    Backend,
-    Expression,
-    KernelRefusedError,
-    Shape,
-    TensorType,
-    expressions,
-    specs,
-)
-from tensorplug.plugin import dtypes as dt
-from tensorplug_loops.forms.image.sampling import floor
-from tensorplug_loops.forms.loops import Loops, whole
-from tensorplug_loops.forms.table import Form, FormTable, Operand
+import numpy as np
+
+from tensorplug.algorithms import bilinear_taps, nearest_pixels
+from tensorplug.plugin import DType, Expression, TensorType, expressions, specs
+from tensorplug_loops.forms.loops import Loops
+from tensorplug_loops.forms.nn.windows import over_taps
+from tensorplug_loops.forms.table import Form, FormTable, Operand, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 forms = FormTable()
 
 Attributes = dict[str, Any]
+# For each pixel of an axis, the pixels to add up, -1 for none, and their weights.
+Shares: TypeAlias = "tuple[Table, Table | None]"
 
 
-def _place(at: Expression, old: int, new: int, attributes: Attributes) -> Expression:
-    """Return the place of a new pixel on an axis of old ones, in float64."""
-    position = expressions.cast(at, dt.float64)
-    if attributes["half_pixel_centers"]:
-        position = position + 0.5
-    if attributes["align_corners"] and new > 1:
-        return position * ((old - 1) / (new - 1))
-    return position * (old / max(new, 1))
-
-
-def _around(
-    at: Expression, old: int, new: int, attributes: Attributes
-) -> tuple[Expression, Expression, Expression]:
-    """Return the lower and the upper pixel, and the distance from the lower one."""
-    place = _place(at, old, new, attributes)
-    if attributes["half_pixel_centers"]:
-        place = expressions.apply("maximum", place - 0.5, 0)
-    lower = floor(place)
-    upper = expressions.apply("minimum", expressions.apply("ceil", place), old - 1)
-    fraction = expressions.where(upper > lower, place - lower, 0)
-    return whole(lower), whole(upper), fraction
-
-
-def _nearest(at: Expression, old: int, new: int, attributes: Attributes) -> Expression:
-    place = _place(at, old, new, attributes)
-    pixel = floor(place)
-    number = whole(pixel)
-    if attributes["align_corners"]:
-        number = number + whole(place - pixel >= 0.5)
-    return expressions.apply("minimum", number, old - 1)
-
-
-def _shown(loops: Loops, old: Shape, attributes: Attributes) -> list[Expression]:
-    """Return the index in images of shape ``old`` of the pixel that each new one shows."""
-    batch, *places, channel = loops.axes
-    index = [
-        _nearest(at, old[number], loops.shape[number], attributes)
-        for number, at in enumerate(places, 1)
-    ]
-    return [batch, *index, channel]
-
-
-def _check(backend: Backend) -> None:
-    if dt.float64 not in backend.dtypes:
-        raise KernelRefusedError("places between pixels are computed in float64")
+def _grid(attributes: Attributes) -> dict[str, bool]:
+    return {name: attributes[name] for name in ("align_corners", "half_pixel_centers")}
 
 
 @forms.form(specs.RESIZE_BILINEAR)
-def resize_bilinear(
-    images: Operand, *, attributes: Attributes, backend: Backend, out: TensorType
-) -> Form:
+def resize_bilinear(images: Operand, *, attributes: Attributes, out: TensorType) -> Form:
     """Interpolate along the height, then along the width."""
-    _check(backend)
-    loops = Loops(out.shape)
-    batch, row, column, channel = loops.axes
-    resized = [images.shape[at] != out.shape[at] for at in (1, 2)]
-    (top, bottom, down), (left, right, across) = (
-        _around(at, images.shape[number], out.shape[number], attributes)
-        if resized[number - 1]
-        else (at, at, expressions.constant(0, dt.float64))
-        for number, at in ((1, row), (2, column))
+    loops, wide = Loops(out.shape), out.dtype.compute
+    batch, *places, channel = loops.axes
+    rows, columns = (
+        _ends(loops, at, bilinear_taps(images.shape[axis], out.shape[axis], **_grid(attributes)))
+        for axis, at in enumerate(places, 1)
     )
+    pixels = [
+        [
+            expressions.cast(loops.read(images, batch, row, column, channel), wide)
+            for row in rows[:-1]
+        ]
+        for column in columns[:-1]
+    ]
+    shares = [expressions.cast(each[-1], wide) for each in (rows, columns)]
+    value = _between([_between(each, shares[0]) for each in pixels], shares[1])
+    return loops.write(out, expressions.cast(value, out.dtype))
 
-    def along(height: Expression, width: Expression) -> Expression:
-        return loops.read(images, batch, height, width, channel)
 
-    def between(low: Expression, high: Expression, share: Expression) -> Expression:
-        return low + (high - low) * expressions.cast(share, out.dtype)
+def _ends(loops: Loops, at: Expression, taps: Any) -> list[Expression]:
+    """Return the pixels around a place, or one, then the distance from the former."""
+    if taps is None:  # an axis that keeps its size keeps its pixels, infinite ones too
+        return [at, loops.axes[0]]
+    return [loops.read(Operand.of(table), at) for table in (taps.lower, taps.upper, taps.fraction)]
 
-    def of_column(at: Expression) -> Expression:
-        upper = along(top, at)
-        return between(upper, along(bottom, at), down) if resized[0] else upper
 
-    value = of_column(left)
-    if resized[1]:
-        value = between(value, of_column(right), across)
-    return loops.write(out, value)
+def _between(ends: Sequence[Expression], share: Expression) -> Expression:
+    return ends[0] + (ends[1] - ends[0]) * share if len(ends) > 1 else ends[0]
 
 
 @forms.form(specs.RESIZE_BILINEAR_GRAD)
@@ -108,36 +66,28 @@ def resize_bilinear_grad(
     dy: Operand,
     *,
     attributes: Attributes,
-    backend: Backend,
     out: TensorType,
 ) -> Form:
-    """Loop over [*dy, 2, 2]: the lower and the upper pixel along each axis."""
-    _check(backend)
-    loops = Loops((*dy.shape, *(2 if dy.shape[at] != out.shape[at] else 1 for at in (1, 2))))
-    index = loops.axes[:4]
-    value = loops.read(dy, *index)
-    for number, which in ((1, loops.axes[4]), (2, loops.axes[5])):
-        if dy.shape[number] == out.shape[number]:
-            continue
-        sizes = out.shape[number], dy.shape[number]
-        lower, upper, share = _around(index[number], *sizes, attributes)
-        is_lower = which < 1
-        weight = expressions.where(is_lower, 1 - share, share)
-        pixel = expressions.where(is_lower, lower, upper)
-        # 0 times infinity would be NaN: what has no weight is not written.
-        index[number] = expressions.where(expressions.apply("equal", weight, 0), -1, pixel)
-        value = value * expressions.cast(weight, out.dtype)
-    return loops.write_at(out, index, value, "sum", 0)
+    """Add up, for each pixel, its shares of the new pixels that use it."""
+    sides = []
+    for axis in (1, 2):
+        old, new = out.shape[axis], dy.shape[axis]
+        taps = bilinear_taps(old, new, **_grid(attributes))
+        shares = None if taps is None else _shares(*taps.shares(), old, out.dtype.compute)
+        sides.append(shares)
+    return _collect(sides, dy, out)
 
 
 @forms.form(specs.RESIZE_NEAREST_NEIGHBOR)
-def resize_nearest_neighbor(
-    images: Operand, *, attributes: Attributes, backend: Backend, out: TensorType
-) -> Form:
+def resize_nearest_neighbor(images: Operand, *, attributes: Attributes, out: TensorType) -> Form:
     """Read the nearest pixel."""
-    _check(backend)
     loops = Loops(out.shape)
-    return loops.write(out, loops.read(images, *_shown(loops, images.shape, attributes)))
+    batch, *places, channel = loops.axes
+    index = [
+        loops.read(Operand.of(nearest_pixels(old, new, **_grid(attributes))), at)
+        for at, old, new in zip(places, images.shape[1:3], out.shape[1:3], strict=True)
+    ]
+    return loops.write(out, loops.read(images, batch, *index, channel))
 
 
 @forms.form(specs.RESIZE_NEAREST_NEIGHBOR_GRAD)
@@ -146,11 +96,40 @@ def resize_nearest_neighbor_grad(
     dy: Operand,
     *,
     attributes: Attributes,
-    backend: Backend,
     out: TensorType,
 ) -> Form:
-    """Add dy up at the nearest pixels."""
-    _check(backend)
-    loops = Loops(dy.shape)
-    value = loops.read(dy, *loops.axes)
-    return loops.write_at(out, _shown(loops, out.shape, attributes), value, "sum", 0)
+    """Add up, for each pixel, the new pixels that show it."""
+    sides = []
+    for axis in (1, 2):
+        old, new = out.shape[axis], dy.shape[axis]
+        shown = nearest_pixels(old, new, **_grid(attributes))
+        pixels, _ = _shares(shown, np.arange(new), np.ones(new), old, out.dtype.compute)
+        sides.append((pixels, None))
+    return _collect(sides, dy, out)
+
+
+def _shares(old: Table, new: Table, share: Table, size: int, dtype: DType) -> Shares:
+    """Return the shares of ``size`` pixels, from pairs of an old pixel and a new one."""
+    order = np.argsort(old, kind="stable")
+    starts = np.searchsorted(old[order], np.arange(size + 1))
+    which = np.arange(order.size) - starts[old[order]], old[order]
+    most = max(1, int(np.diff(starts).max()))
+    pixels, weights = np.full((most, size), -1, np.int32), np.zeros((most, size))
+    pixels[which], weights[which] = new[order], share[order]
+    return pixels, weights.astype(dtype.numpy)
+
+
+def _collect(sides: Sequence[Shares | None], dy: Operand, out: TensorType) -> Form:
+    """Loop over [*out, *shares of a row, of a column]."""
+    loops = Loops((*out.shape, *(1 if side is None else len(side[0]) for side in sides)))
+    batch, *places, channel = loops.axes[:4]
+    index, weights = [], []
+    for side, at, number in zip(sides, places, loops.axes[4:], strict=True):
+        pixels, own = side or (None, None)
+        index.append(at if pixels is None else loops.read(Operand.of(pixels), number, at))
+        weights += [] if own is None else [loops.read(Operand.of(own), number, at)]
+    slope = loops.read(dy, batch, *index, channel, outside=0)
+    value = expressions.cast(slope, out.dtype.compute)
+    if weights:
+        value = value * reduce(operator.mul, weights)
+    return loops.write(out, expressions.cast(over_taps(loops, "sum", value, out), out.dtype))

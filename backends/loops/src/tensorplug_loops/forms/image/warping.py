@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from math import cos, sin
+import numpy as np
 
-from tensorplug.algorithms import fill_modes
+from tensorplug.algorithms import fill_modes, rotation_sources
 from tensorplug.plugin import (
     Backend,
     Expression,
-    KernelRefusedError,
     Scalar,
     TensorType,
     expressions,
     specs,
 )
-from tensorplug.plugin import dtypes as dt
 from tensorplug_loops.forms.image.sampling import (
     floor,
     interpolate,
@@ -44,25 +42,18 @@ def rotate_with_offset(
     radians: float,
     fill_value: tuple[float, ...],
     center: tuple[float, float],
-    backend: Backend,
     out: TensorType,
 ) -> Form:
-    """Read the pixel nearest to the place that comes to each pixel."""
-    if dt.float64 not in backend.dtypes:
-        raise KernelRefusedError("places are computed in float64")
-    loops = Loops(out.shape)
-    batch, row, column, channel = loops.axes
-    middle = center[0] * out.shape[2], center[1] * out.shape[1]
-    x = expressions.cast(column, dt.float64) - middle[0]
-    y = expressions.cast(row, dt.float64) - middle[1]
-    at_x = nearest(x * cos(radians) - y * sin(radians) + middle[0])
-    at_y = nearest(x * sin(radians) + y * cos(radians) + middle[1])
-    value = loops.read(image, batch, at_y, at_x, channel, outside=0)
-    fill = expressions.constant(fill_value[-1], out.dtype)
-    for number, own in reversed(list(enumerate(fill_value[:-1]))):
-        fill = expressions.where(channel <= number, expressions.constant(own, out.dtype), fill)
-    inside = both(at_y >= 0, at_y < out.shape[1], at_x >= 0, at_x < out.shape[2])
-    return loops.write(out, expressions.where(inside, value, fill))
+    """Read pixels by a table of the pixel that comes to each, and fill the rest."""
+    batch, height, width, channels = out.shape
+    pixels, inside = rotation_sources(height, width, radians, center)
+    loops = Loops((batch, height * width, channels))
+    which, place, channel = loops.axes
+    pixel = loops.read(Operand.of(np.where(inside, pixels, -1).astype(np.int32)), place)
+    fills = np.array(fill_value).astype(out.dtype.compute.numpy)
+    fill = expressions.cast(loops.read(Operand.of(fills), channel), out.dtype)
+    value = loops.read(image.reshaped(loops.shape), which, pixel, channel, outside=0)
+    return loops.write(out, expressions.where(pixel >= 0, value, fill))
 
 
 @forms.form(specs.TRANSFORM)
