@@ -11,7 +11,7 @@ from tensorplug.errors import SettingsError
 from tensorplug_opencl.machine import attempts, cache_folder, identity, settings
 from tensorplug_opencl.machine.limits import NONE as NO_LIMITS
 from tensorplug_opencl.machine.limits import Limits
-from tensorplug_opencl.trial import checks, parent, stages, vector_checks, verdict
+from tensorplug_opencl.trial import checks, parent, process, stages, vector_checks, verdict
 
 RECORD = {"state": "sound", "limits": NO_LIMITS._asdict(), "findings": [], "finished": True}
 
@@ -19,6 +19,7 @@ RECORD = {"state": "sound", "limits": NO_LIMITS._asdict(), "findings": [], "fini
 def anew(monkeypatch):
     """Act as another process, which knows only the files on disk."""
     monkeypatch.setattr(parent, "_known", {})
+    monkeypatch.setattr(parent, "_children", {})
     monkeypatch.setattr(parent, "_forgot", False)
 
 
@@ -53,7 +54,8 @@ def anew(monkeypatch):
             "limited",
             Limits(vector_bytes=16),
         ),
-        ({"scalars": "1 + 1 is 3"}, "unsound", NO_LIMITS),
+        ({"floats": "1 + 1 is 3"}, "unsound", NO_LIMITS),
+        ({"functions": "exp is 3"}, "unsound", NO_LIMITS),
         ({"groups": "dies"}, "unsound", NO_LIMITS),
         (
             {
@@ -83,13 +85,13 @@ def test_failures_limit_use(child, told, state, limits):
 @pytest.mark.parametrize(
     ("what", "finding"),
     [
-        ("dies", "groups: the process died of SIGKILL"),
-        ("exits", "groups: the process ended with exit status 1"),
-        ("5 is 6", "groups: 5 is 6"),
+        ("dies", "floats: the process died of SIGKILL"),
+        ("exits", "floats: the process ended with exit status 1"),
+        ("5 is 6", "floats: 5 is 6"),
     ],
 )
 def test_how_it_ended_is_said(child, what, finding):
-    child(groups=what)
+    child(floats=what)
     assert parent.find_verdicts([fake()])[0].findings == (finding,)
 
 
@@ -188,11 +190,11 @@ def test_a_trial_that_ends_its_process_is_made_again_once(monkeypatch, child, fo
 def test_an_interrupted_trial_says_nothing(monkeypatch, child, folder):
     child()
 
-    def interrupt(_command):
+    def interrupt(_child, _request, _seconds):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(parent, "_run_process", interrupt)
+        patch.setattr(process.Child, "ask", interrupt)
         with pytest.raises(KeyboardInterrupt):
             parent.find_verdicts([fake()])
     assert not list(folder.glob("*"))
@@ -203,14 +205,14 @@ def test_an_interrupted_trial_says_nothing(monkeypatch, child, folder):
 
 
 def test_never(monkeypatch, child, folder):
-    runs = child(scalars="wrong")
+    runs = child(floats="wrong")
     monkeypatch.setenv(settings.TRIAL, "0")
     assert parent.find_verdicts([fake()]) == [verdict.UNTRIED]
     assert not runs()
 
 
 def test_again(monkeypatch, child, folder):
-    runs = child(scalars="wrong")
+    runs = child(floats="wrong")
     assert not parent.find_verdicts([fake()])[0].usable
     with attempts.attempting("what is under way"):
         cache_folder.write(folder / "crashed.attempt", b"{}")
@@ -233,19 +235,17 @@ def test_a_setting_that_is_none(monkeypatch, value):
 # The real child ---------------------------------------------------------------------------------
 
 LYING = """
-import json, sys
-asked = json.loads(sys.argv[1])
 from tensorplug_opencl.trial import child
 real = child._Tried._run
 
-def run(self, program, check):
-    made = real(self, program, check)
+def run(self, program, check, shared):
+    made = real(self, program, check, shared=shared)
     if check.kernel == {kernel!r} and made.size > {least}:
         made.reshape(-1)[-1] += 1
     return made
 
 child._Tried._run = run
-child.main(sys.argv[1])
+child.main()
 """
 
 
@@ -270,7 +270,7 @@ def test_files_of_the_user_take_no_modules_place(folder, target, tmp_path, monke
     ("kernel", "expected"),
     [
         ("functions", "unsound"),
-        ("tree_of_floats", "unsound"),
+        ("tree", "unsound"),
         ("atomics", "unsound"),
         ("fold_int", "unsound"),  # vectors of all lengths
     ],
@@ -286,13 +286,13 @@ def test_wrong_numbers_of_long_vectors_cost_long_vectors(monkeypatch, folder, ta
     before = parent.find_verdicts([target])[0].limits.vector_bytes
     if before < 32:
         pytest.skip("this driver has no longer vectors")
-    monkeypatch.setattr(parent, "_known", {})
+    anew(monkeypatch)
     verdict.forget()
     width = before // 4  # pairs of floats: an output for each lane and work-item
     monkeypatch.setattr(
         parent, "_CODE", LYING.format(kernel="pairs_float", least=checks.ITEMS * width - 1)
     )
-    (actual,) = parent.find_verdicts([target])
+    actual = judge(target)
     assert (actual.state, actual.limits.vector_bytes) == ("limited", before // 2)
 
 
@@ -302,7 +302,6 @@ def test_every_check_fails_for_one_wrong_number(nbytes, double):
     parts = [
         checks.reals(),
         checks.reals("double"),
-        checks.integers(),
         checks.groups(),
         checks.wide_atomics(),
         checks.halves(),
@@ -310,7 +309,7 @@ def test_every_check_fails_for_one_wrong_number(nbytes, double):
     for _, actual in [
         *parts,
         checks.loops(),
-        checks.sums(),
+        vector_checks.check_folds("float", "f4", nbytes),
         vector_checks.check_vectors(nbytes, double=double),
     ]:
         for check in actual:

@@ -8,16 +8,17 @@ import numpy as np
 import pytest
 from tests.opencl.device.conftest import fake, judge
 
-from tensorplug.errors import BackendUnavailableError, KernelRefusedError
+from tensorplug.errors import BackendUnavailableError, BackendWarning, KernelRefusedError
 from tensorplug.plugin import specs
 from tensorplug_opencl.backend import OpenCLBackend
+from tensorplug_opencl.device import Found
 from tensorplug_opencl.kernels.expressions import prepare_rule
 from tensorplug_opencl.machine.limits import NONE as NO_LIMITS
 from tensorplug_opencl.machine.limits import TRIED_LATER, Limits
+from tensorplug_opencl.programs.program import Programs, read_title
 from tensorplug_opencl.trial import parent
 
 COUNTING = """
-import sys
 from tensorplug_opencl.trial import child
 real = child.build
 
@@ -27,7 +28,7 @@ def build(program, options):
     real(program, options)
 
 child.build = build
-child.main(sys.argv[1])
+child.main()
 """
 
 
@@ -38,7 +39,7 @@ def test_the_first_stages_are_one_program(monkeypatch, folder, target, tmp_path)
     (actual,) = parent.find_verdicts([target])
     if actual.state != "sound":
         pytest.skip("this driver fails, so its stages are tried one by one")
-    assert len(builds.read_text().split()) <= 3  # all, a small one, and that one from its binary
+    assert len(builds.read_text().split()) == 2  # one, and that one from its binary
     opened = OpenCLBackend(target, actual.limits, lambda: parent.finish(target))
     try:
         x = opened.from_host(np.ones(1000, np.float32))
@@ -60,6 +61,86 @@ def elementwise_sum(runtime, type_):
     return prepare_rule(runtime, specs.ADD, [type_, type_], type_)
 
 
+# The process that builds programs ----------------------------------------------------------------
+
+
+@pytest.fixture
+def own_builds(monkeypatch):
+    """Return the list of the programs that this process builds itself."""
+    titles = []
+    build = Programs._build
+
+    def noted(programs, source):
+        titles.append(read_title(source))
+        return build(programs, source)
+
+    monkeypatch.setattr(Programs, "_build", noted)
+    return titles
+
+
+@pytest.fixture
+def opened(folder, target):
+    """Return a backend whose device has just been tried."""
+    (actual,) = parent.find_verdicts([target])
+    found = Found(target, actual)
+    opened = OpenCLBackend(target, actual.limits, found.finish, found.build)
+    yield opened
+    opened.close()
+
+
+def double_ones(opened):
+    x = opened.from_host(np.ones(1000, np.float32))
+    return opened.to_host(elementwise_sum(opened.runtime, x.type)(x, x))
+
+
+def test_the_process_of_the_trial_builds_programs(opened, own_builds, folder):
+    if not opened.runtime.limits.binaries:
+        pytest.skip("this driver's programs are built in each process")
+    assert np.array_equal(double_ones(opened), np.full(1000, 2, np.float32))
+    assert not own_builds
+    assert len([*folder.glob("*.bin")]) == 1
+    assert not [*folder.glob("*.attempt")]
+
+
+def test_an_idle_process_ends(monkeypatch, opened, own_builds):
+    (child,) = parent._children.values()
+    child._deadline = 0.0
+    child._process.wait(20)
+    assert child.ended
+    assert np.array_equal(double_ones(opened), np.full(1000, 2, np.float32))
+    assert len(own_builds) == 1
+    opened.runtime.finish_trial()  # by another one
+    assert parent.find_verdicts([opened.runtime.device])[0].finished
+
+
+DYING = """
+import os, signal
+from tensorplug_opencl.machine import attempts
+from tensorplug_opencl.trial import child
+
+def die(_tried, *, key, story, **_):
+    with attempts.attempting(key, **story):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+child._Tried.build_for_parent = die
+child.main()
+"""
+
+
+def test_a_program_whose_build_kills_the_process_is_skipped(
+    monkeypatch, folder, request, own_builds
+):
+    monkeypatch.setattr(parent, "_CODE", DYING)
+    opened = request.getfixturevalue("opened")
+    with (
+        pytest.warns(BackendWarning, match="died while program .* was being built"),
+        pytest.raises(KernelRefusedError, match="was being built"),
+    ):
+        double_ones(opened)
+    assert not own_builds
+    assert len([*folder.glob("*.attempt")]) == 1
+
+
 def test_stages_are_tried_one_by_one_where_they_crash_together(child):
     runs = child(together="dies", shared_memory="dies")
     actual = judge(fake())
@@ -78,6 +159,11 @@ def test_stages_are_tried_one_by_one_where_they_crash_together(child):
         ("atom_add(y, x)", True),
         ("const uchar16 v;", True),
         ("long2 v;", True),
+        ("y = exp(x);", True),
+        ("const float sinh_of = cosh(x);", True),
+        ("barrier(CLK_LOCAL_MEM_FENCE);", True),
+        ("atomic_add(y, 1);", True),
+        ("y = fma(x, x, x); int express(int)", False),
     ],
 )
 def test_which_programs_need_the_rest(text, later):

@@ -47,7 +47,7 @@ class OpenCLBackend(OpenedDevice):
 
         """
         chosen = devices.choose(number)
-        return cls(chosen.device, chosen.verdict.limits, chosen.finish)
+        return cls(chosen.device, chosen.verdict.limits, chosen.finish, chosen.build)
 
     @property
     def widens(self) -> frozenset[DType]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tensorplug_opencl.machine.limits import Limits
+    from tensorplug_opencl.programs.program import Build
     from tensorplug_opencl.trial.verdict import Verdict
 
 
@@ -51,6 +52,11 @@ class Found(NamedTuple):
     def finish(self) -> Callable[[], Limits] | None:
         """What tries the stages that are left, and returns the limits; None if none are left."""
         return None if self.verdict.finished else partial(parent.finish, self.device)
+
+    @property
+    def build(self) -> Build | None:
+        """What builds programs in the process that has just tried the device; None without one."""
+        return parent.find_builder(self.device)
 
     @property
     def refused(self) -> str:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from tensorplug_opencl.machine.limits import Limits
     from tensorplug_opencl.memory.buffers import DeviceBuffer
+    from tensorplug_opencl.programs.program import Build
 
 
 class OpenedDevice:
@@ -30,8 +31,9 @@ class OpenedDevice:
         device: cl.Device,
         limits: Limits = NO_LIMITS,
         finish: Callable[[], Limits] | None = None,
+        build: Build | None = None,
     ) -> None:
-        self.runtime = Runtime(device, limits, finish)
+        self.runtime = Runtime(device, limits, finish, build)
         self.dtypes: frozenset[DType] = dtypes_of(device, limits)
         self.flushes_subnormals: frozenset[DType] = flushed_by(device) & self.dtypes
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyopencl as cl
@@ -19,7 +19,7 @@ from tensorplug.plugin import DeviceLostError, KernelRefusedError, TensorType
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import faults
 from tensorplug_opencl.launch import HEAVY_GROUP, LIGHT_GROUP, Launch, choose_group
-from tensorplug_opencl.machine.features import describe
+from tensorplug_opencl.machine.features import ATOMICS64, describe
 from tensorplug_opencl.machine.limits import NONE as NO_LIMITS
 from tensorplug_opencl.machine.limits import STEPS, TRIED_LATER
 from tensorplug_opencl.measuring import Measurements
@@ -35,10 +35,9 @@ if TYPE_CHECKING:
     from tensorplug_loops.machine import Machine
     from tensorplug_opencl.machine.limits import Limits
     from tensorplug_opencl.memory.pool import Pooled
+    from tensorplug_opencl.programs.program import Build
 
 __all__ = ["LIGHT_GROUP", "Launch", "Runtime"]
-
-ATOMICS64: Final = "cl_khr_int64_base_atomics"
 
 HostArray = np.ndarray[Any, Any]
 
@@ -62,8 +61,9 @@ class Runtime:
 
     ``shares_memory``: whether the host can use the memory of buffers that are not small.
     ``last`` is the event of the work enqueued last. While ``measuring``, events are recorded.
-    ``limits`` are those known so far; ``finish`` tries what is left, and returns all. ``lanes``
-    of registers, by C type, are known once asked for.
+    ``limits`` are those known so far; ``finish`` tries what is left, and returns all. ``build``
+    builds programs in another process. ``lanes`` of registers, by C type, are known once asked
+    for.
     """
 
     def __init__(
@@ -71,6 +71,7 @@ class Runtime:
         device: cl.Device,
         limits: Limits = NO_LIMITS,
         finish: Callable[[], Limits] | None = None,
+        build: Build | None = None,
     ) -> None:
         self.device = device
         self.limits = limits
@@ -97,7 +98,8 @@ class Runtime:
         self.measuring = False
         self.measurements = Measurements(self)
         self.staging = Staging(self.context, device)
-        self.programs = Programs(self.context, device, self.name, keeps=limits.binaries)
+        keeps = limits.binaries
+        self.programs = Programs(self.context, device, self.name, keeps=keeps, elsewhere=build)
         # Programs for CPUs have few work-items with long loops.
         self.is_cpu = bool(device.type & cl.device_type.CPU) and limits.long_loops
         self.parallel_items = device.max_compute_units * (512 if self.is_cpu else 2048)

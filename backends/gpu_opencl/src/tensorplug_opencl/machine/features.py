@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyopencl as cl
 
@@ -12,6 +12,9 @@ from tensorplug_opencl.machine.limits import NONE as NO_LIMITS
 
 if TYPE_CHECKING:
     from tensorplug_opencl.machine.limits import Limits
+
+
+ATOMICS64: Final = "cl_khr_int64_base_atomics"
 
 
 def describe(device: cl.Device) -> str:

@@ -25,11 +25,12 @@ from tensorplug_opencl.programs.binaries import Binaries
 from tensorplug_opencl.programs.kernel_objects import KernelObjects
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-    from tensorplug_opencl.machine.attempts import Fatal
+    from tensorplug_opencl.machine.attempts import Fatal, Story
     from tensorplug_opencl.programs.kernel_objects import Holder
 
+    Build = Callable[[str, str, Story], bytes | None]
 
 _NOTICE: Final = BuildNotice("opencl", "programs")
 ENTRY: Final = "run"  # the name of the one kernel in each program
@@ -108,10 +109,17 @@ class Programs:
     A program that has made room for others is built or loaded again when a launch needs it.
 
     ``keeps``: whether the driver's trial has found that its binaries can be loaded again.
+    ``elsewhere``: builds them in another process, as long as there is one.
     """
 
     def __init__(
-        self, context: cl.Context, device: cl.Device, name: str, *, keeps: bool = True
+        self,
+        context: cl.Context,
+        device: cl.Device,
+        name: str,
+        *,
+        keeps: bool = True,
+        elsewhere: Build | None = None,
     ) -> None:
         invokers.keep_in_memory()
         self._context = context
@@ -119,6 +127,7 @@ class Programs:
         self._name = name
         self._options = choose_options(device)
         self._keeps = keeps
+        self._build_elsewhere = elsewhere
         self._binaries = Binaries(device, self._options)
         self._built: dict[str, _Built] = {}
         # Built here, and not run to completion yet: the binary, if it is usable.
@@ -201,7 +210,7 @@ class Programs:
         if binary is not None:
             self._binaries.keep(source, binary)
 
-    def _make_story(self, source: str, step: str) -> dict[str, str]:
+    def _make_story(self, source: str, step: str) -> Story:
         return {"program": read_title(source), "device": self._name, "step": step}
 
     def _load(self, source: str) -> cl.Program | None:
@@ -234,20 +243,38 @@ class Programs:
     def _attempt(self, source: str) -> cl.Program:
         """Build and return the program, unless it crashed an earlier process."""
         key = self._binaries.key(source)
+        self._check_lethal(key, source)
+        kept = self._uses_binaries() and self._binaries.has_folder
+        story = self._make_story(source, "build")
+        with _NOTICE.building(kept=kept):
+            binary, loaded = self._load_from_elsewhere(key, source, story)
+            if loaded is None:
+                with attempts.attempting(key, **story):
+                    built = self._build(source)
+                    binary = self._read_binary(built) if self._uses_binaries() else None
+                    loaded = None if binary is None else self._load_binary(binary)
+        self._untried[source] = None if loaded is None else binary
+        return loaded or built
+
+    def _check_lethal(self, key: str, source: str) -> None:
         if source not in self._lethal:
             fatal = attempts.find_fatal(key)
             if fatal is not None:
                 self._lethal[source] = self._warn(source, fatal)
         if source in self._lethal:
             raise KernelRefusedError(self._lethal[source])
-        kept = self._uses_binaries() and self._binaries.has_folder
-        story = self._make_story(source, "build")
-        with _NOTICE.building(kept=kept), attempts.attempting(key, **story):
-            built = self._build(source)
-            binary = self._read_binary(built) if self._uses_binaries() else None
-            loaded = None if binary is None else self._load_binary(binary)
-        self._untried[source] = None if loaded is None else binary
-        return loaded or built
+
+    def _load_from_elsewhere(
+        self, key: str, source: str, story: Story
+    ) -> tuple[bytes | None, cl.Program | None]:
+        """Return a program that another process builds, and its binary, if there is one."""
+        if self._build_elsewhere is None or not self._uses_binaries():
+            return None, None
+        binary = self._build_elsewhere(source, key, story)
+        if binary is None:
+            self._check_lethal(key, source)  # it may have died of it
+            return None, None
+        return binary, self._load_binary(binary)
 
     def _warn(self, source: str, fatal: Fatal) -> str:
         """Warn that a program is skipped, and return why."""

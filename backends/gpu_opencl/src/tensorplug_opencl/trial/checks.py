@@ -1,9 +1,8 @@
 """The programs of a driver's trial, and the numbers that they must compute.
 
-The checks cover what drivers were seen to get wrong: reductions of integers and floats; groups
-that share memory and wait for one another; atomics; long loops; double and half precision; a
-program that is loaded from its binary; long vectors (``vector_checks``). Expected numbers come
-from NumPy, by other formulas.
+The checks cover what drivers were seen to get wrong, long vectors (``vector_checks``) and long
+loops, and what kernels need beside it: functions, groups that share memory and wait for one
+another, atomics, double and half precision. Expected numbers come from NumPy, by other formulas.
 """
 
 from __future__ import annotations
@@ -94,42 +93,6 @@ kernel void functions(global const {real} *x, global const {real} *y, global {re
     return program, [Check("functions", [x, y], x.size, 1, made, ulp=16)]
 
 
-def integers() -> Part:
-    """Return a check of integer arithmetic."""
-    m, n = make_numbers("i4", 3), make_numbers("i4", 4) >> 20
-    n[n == 0] = 7
-    program = f"""kernel void integers(global const int *x, global const int *y, global int *z) {{
-  const int i = get_global_id(0), n = {m.size};
-  z[i] = (int)((uint)x[i] * (uint)y[i]); z[n + i] = x[i] / y[i]; z[2 * n + i] = x[i] % y[i];
-  z[3 * n + i] = mul_hi(x[i], y[i]); z[4 * n + i] = clz(x[i]); z[5 * n + i] = x[i] >> 3;
-  z[6 * n + i] = (int)((uint)x[i] >> 3); z[7 * n + i] = (char)x[i]; z[8 * n + i] = (ushort)x[i];
-  z[9 * n + i] = (int)(((ulong)(uint)x[i] * (ulong)(uint)y[i]) % 1000003ul);
-  z[10 * n + i] = min(x[i], y[i]); z[11 * n + i] = x[i] < y[i] ? -1 : x[i] == y[i];
-}}
-"""
-    long_m, long_n = m.astype("i8"), n.astype("i8")
-    quotient = np.trunc(long_m / long_n).astype("i8")
-    unsigned = long_m & 0xFFFFFFFF, long_n & 0xFFFFFFFF
-    right = [
-        long_m * long_n,
-        quotient,
-        long_m - quotient * long_n,
-        (long_m * long_n) >> 32,
-        np.array(
-            [32 - int(number).bit_length() if number > 0 else 32 * (number == 0) for number in m]
-        ),
-        long_m // 8,
-        unsigned[0] // 8,
-        long_m.astype("i1"),
-        long_m.astype("u2"),
-        np.array([p * q % 1000003 for p, q in np.stack(unsigned, 1).tolist()]),
-        np.minimum(m, n),
-        np.where(m < n, -1, m == n),
-    ]
-    counted = np.concatenate([column.astype("i8") for column in right]).astype("i4")
-    return program, [Check("integers", [m, n], m.size, 1, counted)]
-
-
 def _multiply_add(x: Array, y: Array) -> Array:
     """Return x * y + x, rounded once: float32 products are exact in double precision."""
     wide: Array = x.astype(np.float64 if x.dtype == np.float32 else np.longdouble)
@@ -161,17 +124,6 @@ def loops() -> Part:
     return program, [Check("loops", [inputs], ITEMS, 1, right)]
 
 
-def sums() -> Part:
-    """Return the check of a small program, which is loaded from its binary."""
-    x, y = make_numbers("i4", 9), make_numbers("i4", 10)
-    program = """kernel void sums(global const int *x, global const int *y, global int *z) {
-  const int i = get_global_id(0);
-  z[i] = (int)((uint)x[i] + (uint)y[i]);
-}
-"""
-    return program, [Check("sums", [x, y], x.size, 1, (x.astype("i8") + y).astype("i4"))]
-
-
 # Work-items that share memory -------------------------------------------------------------------
 
 
@@ -181,24 +133,23 @@ def groups(size: int = GROUP) -> Part:
     x, f = make_numbers("i4", 5, count) >> 8, make_numbers("f4", 6, count)
     f = np.round(f * 64).astype("f4")  # sums of these are exact
     program = f"""{STRICT}
-#define TREE(T) \\
-  local T shared[{size}]; \\
-  const int lane = get_local_id(0), place = get_group_id(0); \\
-  shared[lane] = x[get_global_id(0)]; \\
-  barrier(CLK_LOCAL_MEM_FENCE); \\
-  for (int left = {size}; left > 1;) {{ \\
-    const int half_way = (left + 1) / 2; \\
-    if (lane + half_way < left) shared[lane] += shared[lane + half_way]; \\
-    left = half_way; \\
-    barrier(CLK_LOCAL_MEM_FENCE); \\
-  }} \\
-  const T turned = shared[0] + x[place * {size} + {size - 1} - lane]; \\
-  barrier(CLK_LOCAL_MEM_FENCE); \\
-  shared[{size - 1} - lane] = turned; \\
-  barrier(CLK_LOCAL_MEM_FENCE); \\
+kernel void tree(global const float *x, global float *y) {{
+  local float shared[{size}];
+  const int lane = get_local_id(0), place = get_group_id(0);
+  shared[lane] = x[get_global_id(0)];
+  barrier(CLK_LOCAL_MEM_FENCE);
+  for (int left = {size}; left > 1;) {{
+    const int half_way = (left + 1) / 2;
+    if (lane + half_way < left) shared[lane] += shared[lane + half_way];
+    left = half_way;
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }}
+  const float turned = shared[0] + x[place * {size} + {size - 1} - lane];
+  barrier(CLK_LOCAL_MEM_FENCE);
+  shared[{size - 1} - lane] = turned;
+  barrier(CLK_LOCAL_MEM_FENCE);
   y[get_global_id(0)] = shared[lane];
-kernel void tree_of_integers(global const int *x, global int *y) {{ TREE(int) }}
-kernel void tree_of_floats(global const float *x, global float *y) {{ TREE(float) }}
+}}
 kernel void atomics(global const int *x, volatile global int *y) {{
   const int i = get_global_id(0);
   atomic_add(y + i % 3, x[i]); atomic_max(y + 3, x[i]);
@@ -206,17 +157,12 @@ kernel void atomics(global const int *x, volatile global int *y) {{
   do {{ known = old; old = atomic_cmpxchg(y + 4, known, known ^ x[i]); }} while (old != known);
 }}
 """
-
-    def tree(terms: Array) -> Array:
-        rows = terms.reshape(-1, size)
-        made: Array = rows.sum(1, dtype=terms.dtype, keepdims=True) + rows
-        return made.reshape(-1)
-
+    rows = f.reshape(-1, size)
+    tree: Array = rows.sum(1, keepdims=True) + rows
     added = [x[at::3].sum(dtype="i4") for at in range(3)]
     atomics = [*added, max(0, x.max()), np.bitwise_xor.reduce(x)]
     return program, [
-        Check("tree_of_integers", [x], count, size, tree(x)),
-        Check("tree_of_floats", [f], count, size, tree(f)),
+        Check("tree", [f], count, size, tree.reshape(-1)),
         Check("atomics", [x], count, size, np.array(atomics, "i4")),
     ]
 

@@ -1,29 +1,32 @@
-"""The process in which a driver is tried: it reports the start and the result of each stage.
+"""The process in which a driver is tried, and which then builds programs for its parent.
 
-Its argument is JSON: the facts of the ``device``, the stages that ``passed`` and ``failed``
-earlier, and ``rest``: whether to try those that do not come first. It writes a line of JSON at the
-start and at the end of each stage. So a stage without an end is the one that crashed.
+Requests are lines of JSON. The first ones are about the trial: the facts of the ``device``, the
+stages that ``passed`` and ``failed`` earlier, and ``rest``: whether to try those that do not come
+first. The answers say when each stage begins and ends, so a stage without an end is the one that
+crashed. Later requests have the ``source`` of a program, the ``key`` and the ``story`` of the
+attempt to build it; the answer is its binary.
 """
 
 from __future__ import annotations
 
+import base64
 import json
 import os
+import signal
 import sys
 import warnings
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyopencl as cl
 
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl.machine import features, identity, loader
+from tensorplug_opencl.machine import attempts, features, identity, loader
 from tensorplug_opencl.memory import shared_memory
 from tensorplug_opencl.programs import invokers
 from tensorplug_opencl.programs.program import build, choose_options, read_binary
-from tensorplug_opencl.runtime import ATOMICS64
 from tensorplug_opencl.trial import checks, vector_checks
 from tensorplug_opencl.trial.stages import (
     TOGETHER,
@@ -39,40 +42,34 @@ if TYPE_CHECKING:
 
     from tensorplug_opencl.trial.checks import Check, Part
 
+    Array = np.ndarray[Any, Any]
+    Stages = Iterator[tuple[str, Callable[[], str]]]
+
 
 _FREED: Final = 8  # pieces of shared memory
 _PIECE: Final = 4096  # bytes of each
 
 
-def main(argument: str) -> None:
-    """Try one device."""
-    said, sys.stdout = sys.stdout, sys.stderr  # drivers may print, too
+def main() -> None:
+    """Serve requests until there are no more."""
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # drivers print, too
+    sys.stdout = sys.stderr
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
     warnings.simplefilter("ignore")
     invokers.keep_in_memory()
-    asked = json.loads(argument)
-    done = [*asked["passed"], *asked["failed"]]
-    tried = _Tried(_find_device(asked["device"]))
-    failed = set(asked["failed"])
-    if not asked["rest"] and TOGETHER not in done and not failed:
-        _say(said, begin=TOGETHER)
-        passed = tried.try_together()
-        for name in (*passed, TOGETHER):
-            _say(said, end=name, wrong="")
-        done += passed
-    for name, stage in (tried.rest if asked["rest"] else tried.first)(failed):
-        if name in done:
-            continue
-        _say(said, begin=name)
-        wrong = stage()
-        if wrong:
-            failed.add(name)
-        _say(said, end=name, wrong=wrong)
-        if find_limits(failed) is None:
-            break  # no other stage changes the verdict
-    _say(said, done=True)
+    tried: _Tried | None = None
+    for line in sys.stdin:
+        asked = json.loads(line)
+        if tried is None:
+            tried = _Tried(_find_device(asked["device"]))
+        if "source" in asked:
+            _answer(answers, binary=tried.build_for_parent(**asked), done=True)
+        else:
+            tried.serve(answers, **asked)
 
 
-def _say(stream: TextIO, **line: Any) -> None:
+def _answer(stream: TextIO, **line: Any) -> None:
     stream.write(json.dumps(line) + "\n")
     stream.flush()
 
@@ -87,68 +84,83 @@ def _find_device(facts: dict[str, str]) -> cl.Device:
     raise SystemExit(f"a new process does not find {facts['name']}")
 
 
-class _Opened(NamedTuple):
-    device: cl.Device
-    context: cl.Context
-    queue: cl.CommandQueue
-
-
 class _Tried:
     """The trial of one device."""
 
     def __init__(self, device: cl.Device) -> None:
-        context = cl.Context([device])
-        self._at = _Opened(device, context, cl.CommandQueue(context, device))
+        self._device = device
+        self._context = cl.Context([device])
+        self._queue = cl.CommandQueue(self._context, device)
         declared = features.dtypes_of(device)
         self._double = dt.float64 in declared
         self._half = dt.float16 in declared
         self._group = min(checks.GROUP, device.max_work_group_size, device.max_work_item_sizes[0])
-        self._atomics = ATOMICS64 in device.extensions.split()
+        self._atomics = features.ATOMICS64 in device.extensions.split()
+        self._shares = shared_memory.is_offered(device)
 
-    def try_together(self) -> list[str]:
-        """Try the first stages in two programs; return those that passed.
+    def serve(
+        self, answers: TextIO, *, passed: list[str], failed: list[str], rest: bool, **_: Any
+    ) -> None:
+        """Try the first stages, or the rest."""
+        done, known = {*passed, *failed}, set(failed)
+        if not rest and TOGETHER not in done and not failed:
+            _answer(answers, begin=TOGETHER)
+            together = [*self._try_together(), TOGETHER]
+            for name in together:
+                _answer(answers, end=name, wrong="")
+            done.update(together)
+        for name, stage in (self._rest if rest else self._first)(known):
+            if name in done:
+                continue
+            _answer(answers, begin=name)
+            wrong = stage()
+            if wrong:
+                known.add(name)
+            _answer(answers, end=name, wrong=wrong)
+            if find_limits(known) is None:
+                break  # no other stage changes the verdict
+        _answer(answers, done=True)
 
-        The binary is that of a small program: with many kernels, drivers take long to make one.
-        """
-        parts = {
-            "integers": checks.integers(),
-            "scalars": checks.reals(),
-            "groups": checks.groups(self._group),
-            "long loops": checks.loops(),
-            name_floats(VECTORS[0]): vector_checks.check_floats(VECTORS[0]),
-        }
-        passed = []
+    def build_for_parent(self, *, source: str, key: str, story: dict[str, str], **_: Any) -> str:
+        """Return the binary of a program; "" if the driver refuses it, as it will the parent."""
+        with suppress(cl.Error), attempts.attempting(key, **story):
+            program = cl.Program(self._context, source)
+            build(program, choose_options(self._device))
+            return base64.b64encode(read_binary(program)).decode()
+        return ""
+
+    def _try_together(self) -> list[str]:
+        """Try the first stages in one program, from its binary; return those that passed."""
+        floats, loops = vector_checks.check_folds("float", "f4", VECTORS[0]), checks.loops()
         with suppress(cl.Error):
-            program = self._build("\n".join(source for source, _ in parts.values()))
-            for name, (_, own) in parts.items():
-                if not self._compare(program, own):
-                    passed.append(name)
-        with suppress(cl.Error):
-            source, own = checks.sums()
-            program = self._reload(self._build(source))
-            if not self._compare(program, own):
-                passed.append("binaries")
-                shared = shared_memory.is_offered(self._at.device)
-                if shared and not self._compare_shared(program, own):
+            program = self._reload(self._build(f"{floats[0]}\n{loops[0]}"))
+            passed = ["binaries"]
+            if not self._compare(program, floats[1]):
+                passed.append(name_floats(VECTORS[0]))
+                if self._shares and not self._compare(program, floats[1], shared=True):
                     passed.append("shared memory")
-        return passed
+            if not self._compare(program, loops[1]):
+                passed.append("long loops")
+            return passed
+        return []
 
-    def first(self, failed: set[str]) -> Iterator[tuple[str, Callable[[], str]]]:
+    def _first(self, failed: set[str]) -> Stages:
         """Yield the stages that come first; the caller adds to ``failed`` meanwhile."""
-        yield "integers", partial(self._try, checks.integers())
-        yield "scalars", partial(self._try, checks.reals())
-        yield "groups", partial(self._try, checks.groups(self._group))
-        yield "long loops", partial(self._try, checks.loops())
-        yield "binaries", partial(self._try_reloaded, checks.sums())
-        if shared_memory.is_offered(self._at.device):
-            yield "shared memory", partial(self._try_shared, checks.sums())
         for nbytes in VECTORS:
-            yield name_floats(nbytes), partial(self._try, vector_checks.check_floats(nbytes))
+            part = vector_checks.check_folds("float", "f4", nbytes)
+            yield name_floats(nbytes), partial(self._try, part)
             if name_floats(nbytes) not in failed:
-                return
+                break
+        yield "long loops", partial(self._try, checks.loops())
+        least = vector_checks.check_folds("float", "f4", VECTORS[-1])
+        yield "binaries", partial(self._try, least, reload=True)
+        if self._shares:
+            yield "shared memory", partial(self._try, least, shared=True)
 
-    def rest(self, failed: set[str]) -> Iterator[tuple[str, Callable[[], str]]]:
+    def _rest(self, failed: set[str]) -> Stages:
         """Yield the other stages, likewise."""
+        yield "functions", partial(self._try, checks.reals())
+        yield "groups", partial(self._try, checks.groups(self._group))
         if self._double:
             yield "float64", partial(self._try, checks.reals("double"))
         if self._half:
@@ -164,104 +176,85 @@ class _Tried:
             if name_vectors(nbytes) not in failed:
                 return
 
-    def _try(self, part: Part) -> str:
-        """Build and run a program; return what is wrong with its results, "" if nothing is."""
+    def _try(self, part: Part, *, reload: bool = False, shared: bool = False) -> str:
+        """Build and run a program; return what is wrong with its results, "" if nothing is.
+
+        ``reload``: from its binary. ``shared``: on memory that the host uses without any command.
+        """
         source, part_checks = part
         try:
-            return self._compare(self._build(source), part_checks)
+            program = self._build(source)
+            if reload:
+                program = self._reload(program)
+            return self._compare(program, part_checks, shared=shared)
         except cl.Error as error:
             return _summarize(error)
 
-    def _try_reloaded(self, part: Part) -> str:
-        """Build a program, load it again from its binary, and run the loaded one."""
-        source, part_checks = part
-        try:
-            return self._compare(self._reload(self._build(source)), part_checks)
-        except cl.Error as error:
-            return _summarize(error)
+    def _build(self, source: str) -> cl.Program:
+        """Compile and return a program; the driver's own cache on disk cannot have it."""
+        program = cl.Program(self._context, f"{source}\n// {os.urandom(8).hex()}\n")
+        build(program, choose_options(self._device))
+        return program
 
     def _reload(self, program: cl.Program) -> cl.Program:
         """Return a program that the driver loads from the binary of another."""
-        again = cl.Program(self._at.context, [self._at.device], [read_binary(program)])
-        build(again, choose_options(self._at.device))
+        again = cl.Program(self._context, [self._device], [read_binary(program)])
+        build(again, choose_options(self._device))
         return again
 
-    def _try_shared(self, part: Part) -> str:
-        """Run a program on memory that the host fills and reads without any command."""
-        source, part_checks = part
-        try:
-            return self._compare_shared(self._build(source), part_checks)
-        except cl.Error as error:
-            return _summarize(error)
-
-    def _compare_shared(self, program: cl.Program, part_checks: list[Check]) -> str:
+    def _compare(
+        self, program: cl.Program, part_checks: list[Check], *, shared: bool = False
+    ) -> str:
         for check in part_checks:
-            wrong = check.explain_mismatch(self._run_shared(program, check))
+            wrong = check.explain_mismatch(self._run(program, check, shared=shared))
             if wrong:
                 return wrong
-        self._free_shared_late()
+        if shared:
+            self._free_shared_late()
         return ""
+
+    def _run(self, program: cl.Program, check: Check, *, shared: bool) -> Array:
+        """Run a kernel and return its output, which starts as zeros."""
+        kernel = cl.Kernel(program, check.kernel)
+        arrays = [*check.inputs, np.zeros_like(check.expected)]
+        pieces = [self._share(array) if shared else self._copy(array) for array in arrays]
+        for number, (memory, _) in enumerate(pieces):
+            kernel.set_arg(number, memory)
+        cl.enqueue_nd_range_kernel(self._queue, kernel, (check.items,), (check.group,))
+        memory, made = pieces[-1]
+        if not shared:
+            cl.enqueue_copy(self._queue, made, memory, is_blocking=True)
+        self._queue.finish()
+        return made
+
+    def _copy(self, array: Array) -> tuple[Any, Array]:
+        memory = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, array.nbytes)
+        cl.enqueue_copy(self._queue, memory, array, is_blocking=False)
+        return memory, array
+
+    def _share(self, array: Array) -> tuple[Any, Array]:
+        memory = cl.SVMAllocation(self._context, array.nbytes, 0, shared_memory.FLAGS)
+        view = np.ndarray(array.shape, array.dtype, memory.buf)
+        view[...] = array
+        return memory, view
 
     def _free_shared_late(self) -> None:
         """Free shared memory by commands that begin when their caller's arguments are gone.
 
         PoCL before 3.1 then frees whatever address is there by now, which ends the process.
         """
-        queue, context = self._at.queue, self._at.context
         pieces = [
-            cl.SVMAllocation(context, _PIECE, 0, shared_memory.FLAGS, queue=queue)
+            cl.SVMAllocation(self._context, _PIECE, 0, shared_memory.FLAGS, queue=self._queue)
             for _ in range(_FREED)
         ]
-        gate = cl.UserEvent(context)
-        cl.enqueue_barrier(queue, wait_for=[gate])
+        gate = cl.UserEvent(self._context)
+        cl.enqueue_barrier(self._queue, wait_for=[gate])
         pieces.clear()
         # Python puts some of these where the freed objects were, which held the addresses.
         overwritten = [bytes([7]) * size for size in range(8, 160) for _ in range(200)]
         gate.set_status(cl.command_execution_status.COMPLETE)
-        queue.finish()
+        self._queue.finish()
         del overwritten
-
-    def _run_shared(self, program: cl.Program, check: Check) -> np.ndarray[Any, Any]:
-        """Run a kernel and return its output, which starts as zeros, where it was written."""
-        kernel = cl.Kernel(program, check.kernel)
-        views = []
-        for number, array in enumerate([*check.inputs, np.zeros_like(check.expected)]):
-            memory = cl.SVMAllocation(self._at.context, array.nbytes, 0, shared_memory.FLAGS)
-            views.append(np.ndarray(array.shape, array.dtype, memory.buf))
-            views[-1][...] = array
-            kernel.set_arg(number, memory)
-        cl.enqueue_nd_range_kernel(self._at.queue, kernel, (check.items,), (check.group,))
-        self._at.queue.finish()
-        return views[-1]
-
-    def _build(self, source: str) -> cl.Program:
-        """Compile and return a program; the driver's own cache on disk cannot have it."""
-        program = cl.Program(self._at.context, f"{source}\n// {os.urandom(8).hex()}\n")
-        build(program, choose_options(self._at.device))
-        return program
-
-    def _compare(self, program: cl.Program, part_checks: list[Check]) -> str:
-        for check in part_checks:
-            wrong = check.explain_mismatch(self._run(program, check))
-            if wrong:
-                return wrong
-        return ""
-
-    def _run(self, program: cl.Program, check: Check) -> np.ndarray[Any, Any]:
-        """Run a kernel and return its output, which starts as zeros."""
-        queue, context = self._at.queue, self._at.context
-        made = np.zeros_like(check.expected)
-        buffers = []
-        for array in [*check.inputs, made]:
-            memory = cl.Buffer(context, cl.mem_flags.READ_WRITE, array.nbytes)
-            cl.enqueue_copy(queue, memory, array, is_blocking=False)
-            buffers.append(memory)
-        kernel = cl.Kernel(program, check.kernel)
-        for number, memory in enumerate(buffers):
-            kernel.set_arg(number, memory)
-        cl.enqueue_nd_range_kernel(queue, kernel, (check.items,), (check.group,))
-        cl.enqueue_copy(queue, made, buffers[-1], is_blocking=True)
-        return made
 
 
 def _summarize(error: cl.Error) -> str:

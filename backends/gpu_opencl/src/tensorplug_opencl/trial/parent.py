@@ -1,35 +1,39 @@
 """Runs the trial of each device in a separate process, unless its verdict is remembered.
 
 The trial's first stages run before the device is opened, the others before the first program that
-needs them.
+needs them. The process that has tried a device then builds its programs, as it has started the
+driver's compiler already.
 """
 
 from __future__ import annotations
 
-import json
-import signal
+import base64
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from tensorplug.plugin import BackendUnavailableError, Lock, child_processes
+from tensorplug.plugin import BackendUnavailableError, Lock
 from tensorplug_opencl.machine import attempts, identity, settings
 from tensorplug_opencl.trial import stages, verdict
 from tensorplug_opencl.trial.verdict import UNTRIED, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import pyopencl as cl
 
     from tensorplug_opencl.machine.limits import Limits
+    from tensorplug_opencl.programs.program import Build
+    from tensorplug_opencl.trial.process import Child
 
 SECONDS: Final = 60.0  # a trial takes one or two; a compiler that has not ended by then hangs
 TOGETHER: Final = 4  # trials at once
 ENDED: Final = 2  # trials in a row that ended their process: the device is then unsound
-_CODE: Final = "from tensorplug_opencl.trial.child import main; main(sys.argv[1])"
+_CODE: Final = "from tensorplug_opencl.trial.child import main; main()"
 
 _lock = Lock()  # a signal handler may list the devices meanwhile
 _known: dict[str, Verdict] = {}  # of this process
+_children: dict[str, Child] = {}  # those that have tried devices, by the verdict's key
 _forgot = False
 
 
@@ -102,12 +106,12 @@ def _try_device(named: tuple[str, cl.Device], so_far: Verdict | None = None) -> 
         if before:
             before.file.unlink(missing_ok=True)
         with attempts.attempting(name, number=str(number), device=device.name.strip()):
-            outcome = _run_trial(device, so_far)
+            outcome = _run_trial(key, device, so_far)
     verdict.keep(key, outcome, device)
     return outcome
 
 
-def _run_trial(device: cl.Device, so_far: Verdict | None) -> Verdict:
+def _run_trial(key: str, device: cl.Device, so_far: Verdict | None) -> Verdict:
     """Run child processes until one of them has finished all stages that are left."""
     rest = so_far is not None
     passed: list[str] = []
@@ -115,7 +119,7 @@ def _run_trial(device: cl.Device, so_far: Verdict | None) -> Verdict:
     for finding in so_far.findings if so_far else ():
         stage, _, failed[stage] = finding.partition(": ")
     while True:
-        unfinished = _run_child(device, passed, failed, rest=rest)
+        unfinished = _run_child(key, device, passed, failed, rest=rest)
         limits = stages.find_limits(set(failed))
         findings = tuple(f"{stage}: {what}" for stage, what in failed.items())
         if limits is None:
@@ -125,76 +129,65 @@ def _run_trial(device: cl.Device, so_far: Verdict | None) -> Verdict:
 
 
 def _run_child(
-    device: cl.Device, passed: list[str], failed: dict[str, str], *, rest: bool
+    key: str, device: cl.Device, passed: list[str], failed: dict[str, str], *, rest: bool
 ) -> bool:
-    """Run one child process, add to ``passed`` and ``failed``; return whether stages are left.
+    """Let a child process try stages, add to ``passed`` and ``failed``; return if some are left.
 
     If the child dies or hangs, the stage that it had begun has failed.
     """
-    asked = {
-        "device": identity.read_facts(device),
-        "passed": passed,
-        "failed": [*failed],
-        "rest": rest,
-    }
-    from multiprocessing.spawn import get_executable  # once on a machine
+    from tensorplug_opencl.trial.process import Child  # once on a machine
 
-    command = [get_executable(), *child_processes.code_arguments(_CODE, json.dumps(asked))]
-    end, output, errors = _run_process(command)
+    facts = identity.read_facts(device)
+    asked = {"device": facts, "passed": passed, "failed": [*failed], "rest": rest}
+    child = _children.get(key)
+    is_new = child is None or child.ended
+    if child is None or is_new:
+        child = _children[key] = Child(_CODE)
     at, done = "start", False
-    for line in output.splitlines():
-        if not line.endswith("}"):
-            break  # it was killed while it wrote this
-        try:
-            message = json.loads(line)
-        except ValueError:
-            break  # the driver wrote this
-        if "begin" in message:
-            at = message["begin"]
-        elif "end" in message:
-            if message["wrong"]:
-                failed[message["end"]] = message["wrong"]
+    try:
+        for answer in child.ask(asked, SECONDS):
+            if "begin" in answer:
+                at = answer["begin"]
+            elif "end" in answer:
+                if answer["wrong"]:
+                    failed[answer["end"]] = answer["wrong"]
+                else:
+                    passed.append(answer["end"])
+                at = "start"
             else:
-                passed.append(message["end"])
-            at = "start"
-        else:
-            done = True
+                done = True
+    except BaseException:
+        child.end()
+        raise
     if done:
         return False
+    end = child.end()
+    if at == "start" and not is_new:
+        return True  # it had been idle too long
     if at == stages.TOGETHER:
         passed.append(at)  # each stage is tried by itself now
         return True
-    last = errors.strip().splitlines()[-1:] if at == "start" else []
-    failed[at] = ": ".join([end, *last])
+    failed[at] = f"{end}: {child.said}" if at == "start" and child.said else end
     return True
 
 
-def _run_process(command: list[str]) -> tuple[str, str, str]:
-    """Run a process; return in words how it ended, its output and its errors."""
-    import subprocess  # once on a machine
-
-    with subprocess.Popen(  # noqa: S603  # our own module
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-    ) as process:
-        try:
-            output, errors = process.communicate(timeout=SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            output, errors = process.communicate()
-            return f"it did not end within {SECONDS:.0f} s", output, errors
-        except BaseException:
-            process.kill()
-            raise
-    return _describe_end(process.returncode), output, errors
+def find_builder(device: cl.Device) -> Build | None:
+    """Return what builds programs in the process that has just tried a device, if one has."""
+    return partial(_build, verdict.make_key(device)) if _children else None
 
 
-def _describe_end(code: int) -> str:
-    if code >= 0:
-        return f"the process ended with exit status {code}"
-    names = {number.value: number.name for number in signal.Signals}
-    return f"the process died of {names.get(-code, f'signal {-code}')}"
+def _build(key: str, source: str, attempt: str, story: Mapping[str, str]) -> bytes | None:
+    """Let the child that tried a device build a program, if it has not ended yet; None if it has.
+
+    ``key``: of the verdict. The child notes the build as ``attempt``; if it dies, the note stays.
+    """
+    child = _children.get(key)
+    if child is None or child.ended:
+        return None
+    asked = {"source": source, "key": attempt, "story": dict(story)}
+    try:
+        answers = list(child.ask(asked, SECONDS))
+    except BaseException:
+        child.dismiss()
+        raise
+    return base64.b64decode(answers[-1]["binary"]) or None if answers else None

@@ -1,8 +1,8 @@
 """The stages of a trial, and the limits that follow if a driver fails one.
 
 The first ones are tried before the device is opened, and the others before the first program that
-needs them. Drivers take long to start their compilers and little for a further kernel, so the
-first stages are tried in one program. What fails there is tried by itself.
+needs them. The first ones are two kernels of one program, since drivers take long to start their
+compilers. What fails there is tried by itself.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from tensorplug_opencl.trial.checks import ITEMS, LENGTH, STRICT, Check, make_nu
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tensorplug_opencl.trial.checks import Part
+    from tensorplug_opencl.trial.checks import Array, Part
 
 
 # The built-in functions that kernels call with vectors, beside conversions.
@@ -26,7 +26,7 @@ WIDE_FUNCTIONS: Final = frozenset(
     }
 )
 
-_TYPES: Final = {
+_INTEGERS: Final = {
     "char": ("i1", "uint"),
     "uchar": ("u1", "uint"),
     "short": ("i2", "uint"),
@@ -41,32 +41,34 @@ _WIDEST: Final = 16
 
 
 def check_vectors(nbytes: int, *, double: bool) -> Part:
-    """Return checks of folds and functions of vectors of ``nbytes`` bytes."""
-    source, checks = check_floats(nbytes)
-    texts = [source]
-    if double:
-        texts.insert(0, "#pragma OPENCL EXTENSION cl_khr_fp64 : enable")
-    for ctype, (dtype, ring) in _TYPES.items():
+    """Return checks of vectors of ``nbytes`` bytes: all but folds of float."""
+    texts, checks = [STRICT], []
+    for ctype, (dtype, ring) in _INTEGERS.items():
         width = min(_WIDEST, nbytes // _BYTES[ring])
         own = min(_WIDEST, nbytes // np.dtype(dtype).itemsize)
-        texts.append(_declare_loose(ctype, *{width, own}))
-        texts.append(_write_integer_folds(ctype, ring, width, own))
+        texts += [_declare_loose(ctype, *{width, own})]
+        texts += [_write_integer_folds(ctype, ring, width, own)]
         checks += _check_integers(ctype, dtype, ring, width)
+    for ctype, dtype in {"float": "f4", "double": "f8"}.items():
+        if ctype == "double" and not double:
+            continue
+        width = nbytes // _BYTES[ctype]
+        texts += [_declare_loose(ctype, width), _write_functions(ctype, width)]
+        checks += _check_functions(ctype, dtype, width)
     if double:
-        source, more = _check_real("double", "f8", nbytes)
-        return "\n".join([*texts, source]), [*checks, *more]
+        texts.insert(0, "#pragma OPENCL EXTENSION cl_khr_fp64 : enable")
+        texts.append(_write_real_folds("double", nbytes // _BYTES["double"]))
+        checks += check_folds("double", "f8", nbytes)[1]
     return "\n".join(texts), checks
 
 
-def check_floats(nbytes: int) -> Part:
-    """Return the checks of vectors of float."""
-    return _check_real("float", "f4", nbytes)
-
-
-def _check_real(ctype: str, dtype: str, nbytes: int) -> Part:
+def check_folds(ctype: str, dtype: str, nbytes: int) -> Part:
+    """Return the check of sums and extremes of vectors of float or double."""
     width = nbytes // _BYTES[ctype]
-    texts = [STRICT, _declare_loose(ctype, width), _write_real_folds(ctype, width)]
-    return "\n".join(texts), [*_check_reals(ctype, dtype, width)]
+    text = "\n".join([STRICT, _declare_loose(ctype, width), _write_real_folds(ctype, width)])
+    rows = _make_reals(dtype)[1:].reshape(ITEMS, LENGTH)
+    folds = np.stack([rows.sum(1, dtype="f8"), rows.max(1)], 1).astype(dtype)
+    return text, [Check(f"fold_{ctype}", [_make_reals(dtype)], ITEMS, 1, folds.reshape(-1))]
 
 
 def _declare_loose(ctype: str, *widths: int) -> str:
@@ -88,7 +90,7 @@ def _join_lanes(count: int, join: Callable[[str], str]) -> str:
 def _write_integer_folds(ctype: str, ring: str, width: int, own: int) -> str:
     """Return the kernel of sums and products in ``ring``, extremes and copies, from x + 1 on."""
     wide, narrow = f"{ring}{width}", f"{ctype}{own}"
-    size = np.dtype(_TYPES[ctype][0]).itemsize
+    size = np.dtype(_INTEGERS[ctype][0]).itemsize
     slots = 4 + width * size // _BYTES[ring]  # elements that a work-item writes
     return f"""kernel void fold_{ctype}(global const {ctype} *x, global {ring} *y) {{
   x += 1 + get_global_id(0) * {LENGTH}; y += get_global_id(0) * {slots};
@@ -129,12 +131,8 @@ def _check_integers(ctype: str, dtype: str, ring: str, width: int) -> Iterator[C
 
 
 def _write_real_folds(ctype: str, width: int) -> str:
-    """Return the kernels of compensated sums, extremes, functions and separated pairs."""
+    """Return the kernel of compensated sums and extremes."""
     wide = f"{ctype}{width}"
-    half = width // 2
-    even = "".join(f"{2 * lane:x}" for lane in range(half))
-    odd = "".join(f"{2 * lane + 1:x}" for lane in range(half))
-    part = {1: ctype}.get(half, f"{ctype}{half}")
     return f"""kernel void fold_{ctype}(global const {ctype} *x, global {ctype} *y) {{
   x += 1 + get_global_id(0) * {LENGTH}; y += get_global_id(0) * 2;
   {wide} sums = ({wide})(0), low = ({wide})(0), most = ({wide})(-INFINITY);
@@ -149,8 +147,17 @@ def _write_real_folds(ctype: str, width: int) -> str:
   {_join_lanes(width, lambda s: f"sum += sums.{s} + low.{s}; high = max(high, most.{s});")}
   for (; c < {LENGTH}; c++) {{ sum += x[c]; high = max(high, x[c]); }}
   y[0] = sum; y[1] = high;
-}}
-kernel void functions_{ctype}(global const {ctype} *x, global {ctype} *y) {{
+}}"""
+
+
+def _write_functions(ctype: str, width: int) -> str:
+    """Return the kernels of functions and of separated pairs."""
+    wide = f"{ctype}{width}"
+    half = width // 2
+    even = "".join(f"{2 * lane:x}" for lane in range(half))
+    odd = "".join(f"{2 * lane + 1:x}" for lane in range(half))
+    part = {1: ctype}.get(half, f"{ctype}{half}")
+    return f"""kernel void functions_{ctype}(global const {ctype} *x, global {ctype} *y) {{
   x += 1 + get_global_id(0) * {LENGTH}; y += get_global_id(0) * {8 * width};
   const {wide} v = {_write_load(ctype, width, "x")};
   const {wide} size = fabs(v);
@@ -169,18 +176,21 @@ kernel void pairs_{ctype}(global const {ctype} *x, global {ctype} *y) {{
 }}"""
 
 
-def _check_reals(ctype: str, dtype: str, width: int) -> Iterator[Check]:
-    x = np.round(make_numbers(dtype, 11) * 1024).astype(dtype) / 1024  # sums of these are exact
+def _make_reals(dtype: str) -> Array:
+    """Return numbers whose sums are exact."""
+    x = np.round(make_numbers(dtype, 11) * 1024).astype(dtype) / 1024
     x[x == 0] = 0.5
-    rows = x[1:].reshape(ITEMS, LENGTH)
-    folds = np.stack([rows.sum(1, dtype="f8"), rows.max(1)], 1).astype(dtype)
-    v = rows[:, :width].astype("f8")
+    return x
+
+
+def _check_functions(ctype: str, dtype: str, width: int) -> Iterator[Check]:
+    x = _make_reals(dtype)
+    v = x[1:].reshape(ITEMS, LENGTH)[:, :width].astype("f8")
     size = np.abs(v)
     made = [np.sqrt(size), np.floor(v), np.ceil(v), np.trunc(v), np.rint(v)]
     made += [np.copysign(size + 1, v), v * v + size, np.fmod(v, size + 1)]
     turned = np.empty_like(v)
     turned[:, 0::2], turned[:, 1::2] = v[:, 0::2] - v[:, 1::2], v[:, 0::2] + v[:, 1::2]
     functions = np.stack(made, 1).astype(dtype)
-    yield Check(f"fold_{ctype}", [x], ITEMS, 1, folds.reshape(-1))
     yield Check(f"functions_{ctype}", [x], ITEMS, 1, functions.reshape(-1), ulp=16)
     yield Check(f"pairs_{ctype}", [x], ITEMS, 1, turned.astype(dtype).reshape(-1))
