@@ -37,8 +37,6 @@ print(json.dumps({"done": True}))
 ALL = (
     "floats",
     "binaries",
-    "functions",
-    "groups",
     "float64",
     "float16",
     "64-bit atomics",

@@ -55,8 +55,6 @@ def anew(monkeypatch):
             Limits(vector_bytes=16),
         ),
         ({"floats": "1 + 1 is 3"}, "unsound", NO_LIMITS),
-        ({"functions": "exp is 3"}, "unsound", NO_LIMITS),
-        ({"groups": "dies"}, "unsound", NO_LIMITS),
         (
             {
                 "vectors_of_64_bytes": "wrong",
@@ -269,10 +267,9 @@ def test_files_of_the_user_take_no_modules_place(folder, target, tmp_path, monke
 @pytest.mark.parametrize(
     ("kernel", "expected"),
     [
-        ("functions", "unsound"),
-        ("tree", "unsound"),
-        ("atomics", "unsound"),
-        ("fold_int", "unsound"),  # vectors of all lengths
+        ("fold_float", "unsound"),  # vectors of all lengths
+        ("fold_int", "unsound"),
+        ("wide_atomics", "limited"),
     ],
 )
 def test_one_wrong_number_is_found(monkeypatch, folder, target, kernel, expected):
@@ -288,9 +285,9 @@ def test_wrong_numbers_of_long_vectors_cost_long_vectors(monkeypatch, folder, ta
         pytest.skip("this driver has no longer vectors")
     anew(monkeypatch)
     verdict.forget()
-    width = before // 4  # pairs of floats: an output for each lane and work-item
+    outputs = 8 * before // 4  # of a work-item: of eight functions
     monkeypatch.setattr(
-        parent, "_CODE", LYING.format(kernel="pairs_float", least=checks.ITEMS * width - 1)
+        parent, "_CODE", LYING.format(kernel="functions_float", least=checks.ITEMS * outputs - 1)
     )
     actual = judge(target)
     assert (actual.state, actual.limits.vector_bytes) == ("limited", before // 2)
@@ -300,9 +297,6 @@ def test_wrong_numbers_of_long_vectors_cost_long_vectors(monkeypatch, folder, ta
 @pytest.mark.parametrize("double", [False, True])
 def test_every_check_fails_for_one_wrong_number(nbytes, double):
     parts = [
-        checks.reals(),
-        checks.reals("double"),
-        checks.groups(),
         checks.wide_atomics(),
         checks.halves(),
     ]

@@ -12,15 +12,9 @@ from tensorplug.plugin import KernelRefusedError
 STEPS: Final = 32_768
 _DOUBLE: Final = re.compile(r"\bdouble\d*\b")
 _HALF: Final = re.compile(r"\bhalf\d*\b")
-_FUNCTIONS: Final = (
-    *("exp", "exp2", "exp10", "expm1", "log", "log2", "log10", "log1p", "pow", "cbrt", "sqrt"),
-    *("rsqrt", "hypot", "fmod", "remainder", "erfc?", "lgamma", "tgamma", "a?(?:sin|cos|tan)h?"),
-    *("atan2", "sincos", "(?:sin|cos|tan|asin|acos|atan)pi", "atan2pi"),
-)
 TRIED_LATER: Final = re.compile(
-    rf"{_DOUBLE.pattern}|{_HALF.pattern}|\batom(?:ic)?_|\bbarrier\b"
-    r"|\bu?(?:char|short|int|long)(?:2|4|8|16)\b"
-    rf"|\b(?:{'|'.join(_FUNCTIONS)})\("
+    rf"{_DOUBLE.pattern}|{_HALF.pattern}|\batom_|\bu?(?:char|short|int|long)(?:2|4|8|16)\b"
+    r"|\b(?:sqrt|floor|ceil|trunc|rint|copysign|fma|fmod)\("
 )
 """What programs have that the first stages of the trial do not cover."""
 

@@ -1,8 +1,8 @@
 """The programs of a driver's trial, and the numbers that they must compute.
 
 The checks cover what drivers were seen to get wrong, long vectors (``vector_checks``) and long
-loops, and what kernels need beside it: functions, groups that share memory and wait for one
-another, atomics, double and half precision. Expected numbers come from NumPy, by other formulas.
+loops, and what the backend can do without: half precision and atomics on 64-bit integers.
+Expected numbers come from NumPy, by other formulas.
 """
 
 from __future__ import annotations
@@ -66,41 +66,6 @@ def make_numbers(dtype: str, seed: int, count: int = LENGTH * ITEMS + 1) -> Arra
     return rng.integers(limits.min, limits.max, count, dtype=kind, endpoint=True)
 
 
-# One number per work-item ----------------------------------------------------------------------
-
-
-def reals(real: str = "float") -> Part:
-    """Return a check of arithmetic of ``real`` and of the functions that kernels rely on."""
-    dtype = "f4" if real == "float" else "f8"
-    x, y = np.abs(make_numbers(dtype, 1)) + 0.25, make_numbers(dtype, 2)
-    wide = real == "double"
-    program = f"""{"#pragma OPENCL EXTENSION cl_khr_fp64 : enable" if wide else ""}
-{STRICT}
-kernel void functions(global const {real} *x, global const {real} *y, global {real} *z) {{
-  const int i = get_global_id(0), n = {x.size};
-  z[i] = exp(y[i]); z[n + i] = log(x[i]); z[2 * n + i] = sin(y[i]); z[3 * n + i] = cos(y[i]);
-  z[4 * n + i] = sqrt(x[i]); z[5 * n + i] = fma(x[i], y[i], x[i]); z[6 * n + i] = x[i] / y[i];
-  z[7 * n + i] = floor(y[i]); z[8 * n + i] = fmod(y[i], x[i]); z[9 * n + i] = log1p(x[i]);
-  z[10 * n + i] = copysign(x[i], y[i]); z[11 * n + i] = atan2(y[i], x[i]);
-  z[12 * n + i] = expm1(y[i]); z[13 * n + i] = fmax(x[i], y[i]); z[14 * n + i] = pow(x[i], y[i]);
-}}
-"""
-    a, b = x.astype("f8"), y.astype("f8")
-    right = [np.exp(b), np.log(a), np.sin(b), np.cos(b), np.sqrt(a), _multiply_add(x, y), a / b]
-    right += [np.floor(b), np.fmod(b, a), np.log1p(a), np.copysign(a, b), np.arctan2(b, a)]
-    right += [np.expm1(b), np.fmax(a, b), a**b]
-    made = np.concatenate(right).astype(dtype)
-    return program, [Check("functions", [x, y], x.size, 1, made, ulp=16)]
-
-
-def _multiply_add(x: Array, y: Array) -> Array:
-    """Return x * y + x, rounded once: float32 products are exact in double precision."""
-    wide: Array = x.astype(np.float64 if x.dtype == np.float32 else np.longdouble)
-    exact: Array = np.add(np.multiply(wide, y), wide)
-    rounded: Array = exact.astype(np.float64)
-    return rounded
-
-
 def loops() -> Part:
     """Return a check of nested loops with so many steps that some drivers give up."""
     turns, steps = 40, 5_000
@@ -124,49 +89,6 @@ def loops() -> Part:
     return program, [Check("loops", [inputs], ITEMS, 1, right)]
 
 
-# Work-items that share memory -------------------------------------------------------------------
-
-
-def groups(size: int = GROUP) -> Part:
-    """Return checks of groups of ``size`` that add up in local memory, and of atomics."""
-    count = 4 * size
-    x, f = make_numbers("i4", 5, count) >> 8, make_numbers("f4", 6, count)
-    f = np.round(f * 64).astype("f4")  # sums of these are exact
-    program = f"""{STRICT}
-kernel void tree(global const float *x, global float *y) {{
-  local float shared[{size}];
-  const int lane = get_local_id(0), place = get_group_id(0);
-  shared[lane] = x[get_global_id(0)];
-  barrier(CLK_LOCAL_MEM_FENCE);
-  for (int left = {size}; left > 1;) {{
-    const int half_way = (left + 1) / 2;
-    if (lane + half_way < left) shared[lane] += shared[lane + half_way];
-    left = half_way;
-    barrier(CLK_LOCAL_MEM_FENCE);
-  }}
-  const float turned = shared[0] + x[place * {size} + {size - 1} - lane];
-  barrier(CLK_LOCAL_MEM_FENCE);
-  shared[{size - 1} - lane] = turned;
-  barrier(CLK_LOCAL_MEM_FENCE);
-  y[get_global_id(0)] = shared[lane];
-}}
-kernel void atomics(global const int *x, volatile global int *y) {{
-  const int i = get_global_id(0);
-  atomic_add(y + i % 3, x[i]); atomic_max(y + 3, x[i]);
-  int known, old = y[4];
-  do {{ known = old; old = atomic_cmpxchg(y + 4, known, known ^ x[i]); }} while (old != known);
-}}
-"""
-    rows = f.reshape(-1, size)
-    tree: Array = rows.sum(1, keepdims=True) + rows
-    added = [x[at::3].sum(dtype="i4") for at in range(3)]
-    atomics = [*added, max(0, x.max()), np.bitwise_xor.reduce(x)]
-    return program, [
-        Check("tree", [f], count, size, tree.reshape(-1)),
-        Check("atomics", [x], count, size, np.array(atomics, "i4")),
-    ]
-
-
 def wide_atomics(size: int = GROUP) -> Part:
     """Return a check of atomic additions and exchanges on 64-bit integers."""
     count = 4 * size
@@ -181,9 +103,6 @@ kernel void wide_atomics(global const long *x, volatile global long *y) {
 """
     atomics = [*(x[at::3].sum() for at in range(3)), np.bitwise_xor.reduce(x)]
     return program, [Check("wide_atomics", [x], count, size, np.array(atomics, "i8"))]
-
-
-# Half precision ---------------------------------------------------------------------------------
 
 
 def halves() -> Part:

@@ -1,7 +1,7 @@
 """Checks of vectors as long as kernels use them; see ``checks``.
 
-They cover folds over rows, every built-in function that kernels call with vectors, conversions,
-and the separation of pairs of lanes, all at unaligned addresses.
+They cover folds over rows, every built-in function that kernels call with vectors, and
+conversions, all at unaligned addresses.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ _INTEGERS: Final = {
 }
 _BYTES: Final = {"uint": 4, "ulong": 8, "float": 4, "double": 8}
 _WIDEST: Final = 16
+_DOUBLE: Final = "#pragma OPENCL EXTENSION cl_khr_fp64 : enable"
 
 
 def check_vectors(nbytes: int, *, double: bool) -> Part:
@@ -56,7 +57,7 @@ def check_vectors(nbytes: int, *, double: bool) -> Part:
         texts += [_declare_loose(ctype, width), _write_functions(ctype, width)]
         checks += _check_functions(ctype, dtype, width)
     if double:
-        texts.insert(0, "#pragma OPENCL EXTENSION cl_khr_fp64 : enable")
+        texts.insert(0, _DOUBLE)
         texts.append(_write_real_folds("double", nbytes // _BYTES["double"]))
         checks += check_folds("double", "f8", nbytes)[1]
     return "\n".join(texts), checks
@@ -66,6 +67,8 @@ def check_folds(ctype: str, dtype: str, nbytes: int) -> Part:
     """Return the check of sums and extremes of vectors of float or double."""
     width = nbytes // _BYTES[ctype]
     text = "\n".join([STRICT, _declare_loose(ctype, width), _write_real_folds(ctype, width)])
+    if ctype == "double":
+        text = f"{_DOUBLE}\n{text}"
     rows = _make_reals(dtype)[1:].reshape(ITEMS, LENGTH)
     folds = np.stack([rows.sum(1, dtype="f8"), rows.max(1)], 1).astype(dtype)
     return text, [Check(f"fold_{ctype}", [_make_reals(dtype)], ITEMS, 1, folds.reshape(-1))]
@@ -151,12 +154,8 @@ def _write_real_folds(ctype: str, width: int) -> str:
 
 
 def _write_functions(ctype: str, width: int) -> str:
-    """Return the kernels of functions and of separated pairs."""
+    """Return the kernel of functions."""
     wide = f"{ctype}{width}"
-    half = width // 2
-    even = "".join(f"{2 * lane:x}" for lane in range(half))
-    odd = "".join(f"{2 * lane + 1:x}" for lane in range(half))
-    part = {1: ctype}.get(half, f"{ctype}{half}")
     return f"""kernel void functions_{ctype}(global const {ctype} *x, global {ctype} *y) {{
   x += 1 + get_global_id(0) * {LENGTH}; y += get_global_id(0) * {8 * width};
   const {wide} v = {_write_load(ctype, width, "x")};
@@ -166,13 +165,6 @@ def _write_functions(ctype: str, width: int) -> str:
     fmod(v, size + 1)
   }};
   for (int f = 0; f < 8; f++) ((global loose_{ctype}{width} *)(y + f * {width}))->v = results[f];
-}}
-kernel void pairs_{ctype}(global const {ctype} *x, global {ctype} *y) {{
-  x += 1 + get_global_id(0) * {LENGTH}; y += get_global_id(0) * {width};
-  const {wide} v = vload{width}(0, x);
-  const {part} re = v.{"s" + even}, im = v.{"s" + odd};
-  {wide} z; z.{"s" + even} = re - im; z.{"s" + odd} = re + im;
-  vstore{width}(z, 0, y);
 }}"""
 
 
@@ -189,8 +181,5 @@ def _check_functions(ctype: str, dtype: str, width: int) -> Iterator[Check]:
     size = np.abs(v)
     made = [np.sqrt(size), np.floor(v), np.ceil(v), np.trunc(v), np.rint(v)]
     made += [np.copysign(size + 1, v), v * v + size, np.fmod(v, size + 1)]
-    turned = np.empty_like(v)
-    turned[:, 0::2], turned[:, 1::2] = v[:, 0::2] - v[:, 1::2], v[:, 0::2] + v[:, 1::2]
     functions = np.stack(made, 1).astype(dtype)
     yield Check(f"functions_{ctype}", [x], ITEMS, 1, functions.reshape(-1), ulp=16)
-    yield Check(f"pairs_{ctype}", [x], ITEMS, 1, turned.astype(dtype).reshape(-1))
