@@ -43,7 +43,8 @@ _DOUBLE: Final = "#pragma OPENCL EXTENSION cl_khr_fp64 : enable"
 
 def check_vectors(nbytes: int, *, double: bool) -> Part:
     """Return checks of vectors of ``nbytes`` bytes: all but folds of float."""
-    texts, checks = [STRICT], []
+    texts = [STRICT]
+    checks: list[Check] = []
     for ctype, (dtype, ring) in _INTEGERS.items():
         width = min(_WIDEST, nbytes // _BYTES[ring])
         own = min(_WIDEST, nbytes // np.dtype(dtype).itemsize)
