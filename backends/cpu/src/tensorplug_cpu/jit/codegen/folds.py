@@ -70,20 +70,11 @@ class Fold:
 
     def read(self, pointer: Value, offset: Value, mask: Value = None) -> Value:
         """Return a vector from memory, as accumulators have it."""
-        f = self.f
-        if mask is None:
-            x = f.load(pointer, offset, self.count)
-        else:
-            x = f.load_where(mask, self.blank, pointer, offset)
-        return self.widened(x)
+        return self.widened(self.f.load_where(mask, self.blank, pointer, offset))
 
     def write(self, value: Value, pointer: Value, offset: Value, mask: Value = None) -> None:
         """Write a vector to memory, in the dtype of the results."""
-        value = self.rounded(value)
-        if mask is None:
-            self.f.store(value, pointer, offset)
-        else:
-            self.f.store_where(mask, value, pointer, offset)
+        self.f.store_where(mask, self.rounded(value), pointer, offset)
 
     def widened(self, x: Value) -> Value:
         """Return a vector in the dtype of the accumulators."""

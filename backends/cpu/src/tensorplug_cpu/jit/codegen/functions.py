@@ -8,7 +8,7 @@ from tensorplug_cpu.jit.codegen.control_flow import ControlFlow, bits_of, bytes_
 from tensorplug_cpu.jit.codegen.processor import vector_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from tensorplug_cpu.jit.codegen.control_flow import Value
 
@@ -47,6 +47,21 @@ class Function(ControlFlow):
             align=bytes_of(element),
         )
 
+    def in_vectors(
+        self, start: Value, stop: Value, count: int, body: Callable[[Value, Value | None], None]
+    ) -> None:
+        """Write ``body(first, mask)`` for every ``count`` integers up to ``stop``, and the rest.
+
+        ``mask``: which of the rest are less than ``stop``; None where all of them are.
+        """
+        done = self.variable(start)
+        with self.loop(start, self.add(self.subtract(stop, count), 1), count) as first:
+            body(first, None)
+            done.set(self.add(first, count))
+        rest = done.get()
+        with self.when(self.less(rest, stop)):
+            body(rest, self.mask(rest, stop, count))
+
     def whole(self, pointer: Value, offset: Value) -> Value:
         """Return an integer of 64 bits from memory."""
         return self.load(pointer, offset, 1, self.integer)
@@ -77,8 +92,14 @@ class Function(ControlFlow):
         numbers = self._ir.Constant(self.vector(count, self.integer), list(range(count)))
         return self.builder.icmp_signed("<", numbers, room)
 
-    def load_where(self, mask: Value, other: Value, pointer: Value, offset: Value) -> Value:
-        """Return a vector from memory where ``mask`` holds, ``other`` elsewhere, unread there."""
+    def load_where(self, mask: Value | None, other: Value, pointer: Value, offset: Value) -> Value:
+        """Return a vector from memory where ``mask`` holds, ``other`` elsewhere, unread there.
+
+        Without a mask, it holds everywhere.
+        """
+        if mask is None:
+            element = getattr(other.type, "element", other.type)
+            return self.load(pointer, offset, getattr(other.type, "count", 1), element)
         if not isinstance(other.type, self._ir.VectorType):
             result = self.variable(other)
             with self.when(mask):
@@ -92,8 +113,11 @@ class Function(ControlFlow):
             [target, self._align(element), mask, other],
         )
 
-    def store_where(self, mask: Value, value: Value, pointer: Value, offset: Value) -> None:
-        """Write the lanes of ``value`` for which ``mask`` holds."""
+    def store_where(self, mask: Value | None, value: Value, pointer: Value, offset: Value) -> None:
+        """Write the lanes of ``value`` for which ``mask`` holds, all of them without a mask."""
+        if mask is None:
+            self.store(value, pointer, offset)
+            return
         if not isinstance(value.type, self._ir.VectorType):
             with self.when(mask):
                 self.store(value, pointer, offset)

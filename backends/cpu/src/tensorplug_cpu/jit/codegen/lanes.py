@@ -21,7 +21,7 @@ class Lanes:
     """A vector in a function that is being written, with elements of a NumPy dtype.
 
     The other operand of an operator is a vector, or a number of NumPy's or Python's. A float32
-    beside a float64 is converted.
+    beside a float64 is converted. Comparisons, of floats, give the conditions of LLVM.
     """
 
     __array_ufunc__ = None  # NumPy's numbers leave operators to this class
@@ -64,6 +64,11 @@ class Lanes:
         """Return the square roots, correctly rounded."""
         return Lanes(self.f, self.f.intrinsic("sqrt", self.value), self.dtype)
 
+    def chosen(self, condition: Value, then: Any, otherwise: Any) -> Lanes:
+        """Return elements of this dtype: ``then`` where a condition holds, else ``otherwise``."""
+        a, b = (self._pair(each)[1].value for each in (then, otherwise))
+        return Lanes(self.f, self.f.builder.select(condition, a, b), self.dtype)
+
     def _pair(self, other: Any) -> tuple[Lanes, Lanes]:
         if isinstance(other, Lanes):
             dtype = np.promote_types(self.dtype, other.dtype)
@@ -98,6 +103,18 @@ class Lanes:
 
     def __truediv__(self, other: Any) -> Lanes:
         return self._apply(other, "fdiv", "")
+
+    def _compare(self, other: Any, how: str) -> Value:
+        return self.f.builder.fcmp_ordered(how, self.value, self._pair(other)[1].value)
+
+    def __lt__(self, other: Any) -> Value:
+        return self._compare(other, "<")
+
+    def __gt__(self, other: Any) -> Value:
+        return self._compare(other, ">")
+
+    def __ge__(self, other: Any) -> Value:
+        return self._compare(other, ">=")
 
     def __neg__(self) -> Lanes:
         return Lanes(self.f, self.f.builder.fneg(self.value), self.dtype)

@@ -163,16 +163,13 @@ def _copy_row(
     if width:
         f.store(f.load(f["x"], source, width), f["out"], target)
         return outside
-    done = f.variable(0)
-    with f.loop(0, f.add(f.subtract(f["after"], lanes), 1), lanes) as column:
-        x = f.load(f["x"], f.add(source, column), lanes)
-        f.store(x, f["out"], f.add(target, column))
-        done.set(f.add(column, lanes))
-    column = done.get()
-    with f.when(f.less(column, f["after"])):
-        mask = f.mask(column, f["after"], lanes)
-        x = f.load_where(mask, f.number(0, f.vector(lanes)), f["x"], f.add(source, column))
+    blank = f.number(0, f.vector(lanes))
+
+    def copy(column: Value, mask: Value | None) -> None:
+        x = f.load_where(mask, blank, f["x"], f.add(source, column))
         f.store_where(mask, x, f["out"], f.add(target, column))
+
+    f.in_vectors(0, f["after"], lanes, copy)
     return outside
 
 

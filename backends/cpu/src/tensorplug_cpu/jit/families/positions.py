@@ -5,7 +5,7 @@ By hand, for the forms took 1.2 to 2.1 times as long for columns, and 3.5 to 6 t
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
@@ -73,9 +73,8 @@ def _column_function(kind: str, itemsize: int, *, least: bool) -> Callable[..., 
     best, winners = f.array(_WIDE), f.array(_WIDE, index)
     blank, first = f.number(0, f.vector(lanes)), f.number(0, f.vector(lanes, index))
 
-    def step(row: Value, begin: Value, column: Value, mask: Value = None) -> None:
-        at = f.add(begin, column)
-        x = f.load(f["x"], at, lanes) if mask is None else f.load_where(mask, blank, f["x"], at)
+    def step(row: Value, begin: Value, column: Value, mask: Value | None) -> None:
+        x = f.load_where(mask, blank, f["x"], f.add(begin, column))
         key, known = keys.of(x), f.load(best, column, lanes)
         better = build.icmp_signed(">", key, known)
         number = f.spread(build.trunc(row, index), lanes)
@@ -93,13 +92,7 @@ def _column_function(kind: str, itemsize: int, *, least: bool) -> Callable[..., 
             f.store(first, winners, column)
         with f.loop(1, f["length"]) as row:
             begin = f.add(top, f.multiply(row, f["stride"]))
-            done = f.variable(0)
-            with f.loop(0, f.add(f.subtract(width, lanes), 1), lanes) as column:
-                step(row, begin, column)
-                done.set(f.add(column, lanes))
-            rest = done.get()
-            with f.when(f.less(rest, width)):
-                step(row, begin, rest, f.mask(rest, width, lanes))
+            f.in_vectors(0, width, lanes, partial(step, row, begin))
         to = f.add(f.multiply(matrix, f["stride"]), left)
         with f.loop(0, width, lanes) as column:
             mask = f.mask(column, width, lanes)

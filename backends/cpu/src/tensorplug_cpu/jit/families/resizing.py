@@ -106,19 +106,19 @@ def _rows(dtype: str) -> Callable[..., None]:
         )
         to = f.multiply(row, f["after"])
         fraction = f.spread(f.load(f["fraction"], number), lanes)
-        done = f.variable(0)
-        with f.loop(0, f.add(f.subtract(f["after"], lanes), 1), lanes) as column:
-            a, b = (f.load(f["x"], f.add(pixel, column), lanes) for pixel in (below, above))
-            f.store(_blend(f, a, b, fraction), f["out"], f.add(to, column))
-            done.set(f.add(column, lanes))
-        column = done.get()
-        with f.when(f.less(column, f["after"])):
-            mask = f.mask(column, f["after"], lanes)
-            blank = f.number(0.0, f.vector(lanes))
-            a, b = (
-                f.load_where(mask, blank, f["x"], f.add(pixel, column)) for pixel in (below, above)
-            )
+        blank = f.number(0.0, f.vector(lanes))
+
+        def blend(
+            column: Value,
+            mask: Value | None,
+            pixels: tuple[Value, Value] = (below, above),
+            to: Value = to,
+            fraction: Value = fraction,
+        ) -> None:
+            a, b = (f.load_where(mask, blank, f["x"], f.add(pixel, column)) for pixel in pixels)
             f.store_where(mask, _blend(f, a, b, fraction), f["out"], f.add(to, column))
+
+        f.in_vectors(0, f["after"], lanes, blend)
     return f.compiled()
 
 
@@ -135,22 +135,21 @@ def _elements(dtype: str) -> Callable[..., None]:
     with f.loop(f["start"], f["stop"]) as row:
         begin, to = f.multiply(row, width), f.multiply(row, total)
         source = f.pointer_to(f["x"], begin)
-        done = f.variable(0)
-        with f.loop(0, f.add(f.subtract(total, lanes), 1), lanes) as column:
+
+        def blend(
+            column: Value, mask: Value | None, source: Value = source, to: Value = to
+        ) -> None:
             a, b = (
-                f.gather_at(every, blank, source, f.load(f[name], column, lanes, index))
-                for name in ("lower", "upper")
-            )
-            fraction = f.load(f["fraction"], column, lanes)
-            f.store(_blend(f, a, b, fraction), f["out"], f.add(to, column))
-            done.set(f.add(column, lanes))
-        column = done.get()
-        with f.when(f.less(column, total)):
-            mask = f.mask(column, total, lanes)
-            a, b = (
-                f.gather_at(mask, blank, source, f.load_where(mask, nowhere, f[name], column))
+                f.gather_at(
+                    every if mask is None else mask,
+                    blank,
+                    source,
+                    f.load_where(mask, nowhere, f[name], column),
+                )
                 for name in ("lower", "upper")
             )
             fraction = f.load_where(mask, blank, f["fraction"], column)
             f.store_where(mask, _blend(f, a, b, fraction), f["out"], f.add(to, column))
+
+        f.in_vectors(0, total, lanes, blend)
     return f.compiled()

@@ -8,7 +8,7 @@ other.
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -139,22 +139,19 @@ def _sum_function(dtype: str) -> Callable[..., None]:
     wide = f.vector(lanes, f.scalar("float64")) if floating else narrow
     blank = f.number(0, narrow)
 
-    def add(target: Value, column: Value, rows: tuple[Value, Value], mask: Value = None) -> None:
+    def add(
+        target: Value, rows: tuple[Value, Value], ahead: Value, column: Value, mask: Value | None
+    ) -> None:
+        if mask is None:
+            f.prefetch(f["rows"], f.add(ahead, column))
         total = f.variable(f.number(0, wide))
         with f.loop(*rows) as number:
             here = f.add(f.multiply(f.whole(f["order"], number), f["step"]), column)
-            if mask is None:
-                x = f.load(f["rows"], here, lanes)
-            else:
-                x = f.load_where(mask, blank, f["rows"], here)
+            x = f.load_where(mask, blank, f["rows"], here)
             x = build.fpext(x, wide) if floating else x
             total.set((build.fadd if floating else build.add)(total.get(), x))
         value = build.fptrunc(total.get(), narrow) if floating else total.get()
-        to = f.add(target, column)
-        if mask is None:
-            f.store(value, f["out"], to)
-        else:
-            f.store_where(mask, value, f["out"], to)
+        f.store_where(mask, value, f["out"], f.add(target, column))
 
     with f.taken(f["items"]) as item:
         first = f.multiply(item, f["grain"])
@@ -163,14 +160,7 @@ def _sum_function(dtype: str) -> Callable[..., None]:
             soon = f.whole(f["order"], f.least(f.add(rows[0], _AHEAD), f["last"]))
             ahead = f.multiply(soon, f["step"])
             to = f.multiply(target, f["width"])
-            done = f.variable(0)
-            with f.loop(0, f.add(f.subtract(f["width"], lanes), 1), lanes) as column:
-                f.prefetch(f["rows"], f.add(ahead, column))
-                add(to, column, rows)
-                done.set(f.add(column, lanes))
-            column = done.get()
-            with f.when(f.less(column, f["width"])):
-                add(to, column, rows, f.mask(column, f["width"], lanes))
+            f.in_vectors(0, f["width"], lanes, partial(add, to, rows, ahead))
     return f.compiled()
 
 
@@ -188,36 +178,20 @@ def _add_function(dtype: str, *, one: bool) -> Callable[..., None]:
     wide = f.scalar("float64" if floating else dtype)
     lanes = 1 if one else _BYTES // f.itemsize
 
-    def add(target: Value, x: Value, mask: Value = None) -> None:
-        type_ = x.type if not floating else f.vector(getattr(x.type, "count", 1), wide)
-        x = build.fpext(x, type_) if floating else x
-        count = getattr(type_, "count", 1)
+    blank, zero = f.number(0, f.vector(lanes)), f.number(0, f.vector(lanes, wide))
+
+    def add(begin: Value, to: Value, column: Value, mask: Value | None) -> None:
+        here, target = f.add(begin, column), f.add(to, column)
         if mask is None:
-            total = f.load(f["total"], target, count, wide)
-        else:
-            total = f.load_where(mask, f.number(0, type_), f["total"], target)
+            f.prefetch(f["rows"], f.add(here, _SOON // f.itemsize))
+        x = f.load_where(mask, blank, f["rows"], here)
+        x = build.fpext(x, zero.type) if floating else x
+        total = f.load_where(mask, zero, f["total"], target)
         total = build.fadd(total, x) if floating else build.add(total, x)
-        if mask is None:
-            f.store(total, f["total"], target)
-        else:
-            f.store_where(mask, total, f["total"], target)
+        f.store_where(mask, total, f["total"], target)
 
     with f.loop(0, f["count"]) as row:
         target = f.whole(f["targets"], row)
         begin, to = f.multiply(row, f["width"]), f.multiply(target, f["width"])
-        done = f.variable(f["start"])
-        with f.loop(f["start"], f.add(f.subtract(f["stop"], lanes), 1), lanes) as column:
-            here = f.add(begin, column)
-            f.prefetch(f["rows"], f.add(here, _SOON // f.itemsize))
-            add(f.add(to, column), f.load(f["rows"], here, lanes))
-            done.set(f.add(column, lanes))
-        column = done.get()
-        with f.when(f.less(column, f["stop"])):
-            if one:
-                add(target, f.load(f["rows"], row))
-            else:
-                mask = f.mask(column, f["stop"], lanes)
-                blank = f.number(0, f.vector(lanes))
-                x = f.load_where(mask, blank, f["rows"], f.add(begin, column))
-                add(f.add(to, column), x, mask)
+        f.in_vectors(f["start"], f["stop"], lanes, partial(add, begin, to))
     return f.compiled()

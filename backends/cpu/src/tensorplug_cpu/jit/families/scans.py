@@ -11,7 +11,7 @@ times down columns.
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
@@ -151,7 +151,7 @@ def _column_function(kind: str, dtype: str, *, reverse: bool) -> Callable[..., N
     how = Fold(f, kind, dtype, dtype)
     totals, errors = f.array(_WIDE, how.element), f.array(_WIDE, how.element)
 
-    def step(begin: Value, column: Value, mask: Value = None) -> None:
+    def step(begin: Value, column: Value, mask: Value | None) -> None:
         offset = f.add(begin, column)
         total = f.variable(f.load(totals, column, how.count, how.element))
         error = f.variable(how.identity)
@@ -172,11 +172,5 @@ def _column_function(kind: str, dtype: str, *, reverse: bool) -> Callable[..., N
         with f.loop(0, f["count"]) as number:
             row = f.subtract(f.subtract(f["count"], number), 1) if reverse else number
             begin = f.add(top, f.multiply(row, f["stride"]))
-            rest = f.variable(0)
-            with f.loop(0, f.add(f.subtract(width, how.count), 1), how.count) as column:
-                step(begin, column)
-                rest.set(f.add(column, how.count))
-            column = rest.get()
-            with f.when(f.less(column, width)):
-                step(begin, column, f.mask(column, width, how.count))
+            f.in_vectors(0, width, how.count, partial(step, begin))
     return f.compiled()

@@ -8,7 +8,7 @@ By hand, for the form took 1.0 to 1.4 times as long with 1, and with 8 or more c
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy as np
 from tensorplug.algorithms import fill_modes
 from tensorplug_cpu.execution import parallel
 from tensorplug_cpu.jit.codegen.functions import Function
+from tensorplug_cpu.jit.codegen.lanes import Lanes
 from tensorplug_cpu.jit.codegen.settings import is_worthwhile
 from tensorplug_cpu.jit.loops.addresses import address
 from tensorplug_cpu.memory.pool import empty
@@ -78,66 +79,17 @@ def warper(
     return run
 
 
-class _Floats:
-    """Lanes of float64 with Python's operators, so that formulas can be shared with NumPy."""
-
-    def __init__(self, f: Function, value: Value) -> None:
-        self.f, self.value = f, value
-
-    def of(self, other: float | _Floats) -> Value:
-        """Return the value of an operand."""
-        if isinstance(other, _Floats):
-            return other.value
-        return self.f.number(float(other), self.value.type)
-
-    def _with(self, other: float | _Floats, name: str, *, swapped: bool = False) -> _Floats:
-        a, b = self.value, self.of(other)
-        operation = getattr(self.f.builder, name)
-        return _Floats(self.f, operation(b, a) if swapped else operation(a, b))
-
-    def _compared(self, other: float | _Floats, how: str) -> Value:
-        return self.f.builder.fcmp_ordered(how, self.value, self.of(other))
-
-    def __add__(self, other: float | _Floats) -> _Floats:
-        return self._with(other, "fadd")
-
-    def __sub__(self, other: float | _Floats) -> _Floats:
-        return self._with(other, "fsub")
-
-    def __rsub__(self, other: float) -> _Floats:
-        return self._with(other, "fsub", swapped=True)
-
-    def __mul__(self, other: float | _Floats) -> _Floats:
-        return self._with(other, "fmul")
-
-    def __truediv__(self, other: float | _Floats) -> _Floats:
-        return self._with(other, "fdiv")
-
-    def __neg__(self) -> _Floats:
-        return _Floats(self.f, self.f.builder.fneg(self.value))
-
-    def __lt__(self, other: float | _Floats) -> Value:
-        return self._compared(other, "<")
-
-    def __gt__(self, other: float | _Floats) -> Value:
-        return self._compared(other, ">")
-
-    def __ge__(self, other: float | _Floats) -> Value:
-        return self._compared(other, ">=")
-
-    __radd__, __rmul__ = __add__, __mul__
-
-
-def _floor(x: _Floats) -> _Floats:
+def _floor(x: Lanes) -> Lanes:
     return _Floats(x.f, x.f.intrinsic("floor", x.value))
 
 
-def _where(condition: Value, then: float | _Floats, otherwise: float | _Floats) -> _Floats:
-    one = then if isinstance(then, _Floats) else otherwise
-    assert isinstance(one, _Floats)
-    return _Floats(one.f, one.f.builder.select(condition, one.of(then), one.of(otherwise)))
+def _where(condition: Value, then: float | Lanes, otherwise: float | Lanes) -> Lanes:
+    one = then if isinstance(then, Lanes) else otherwise
+    assert isinstance(one, Lanes)
+    return one.chosen(condition, then, otherwise)
 
 
+_Floats: Final = partial(Lanes, dtype=np.float64)
 _BY_LLVM: Final = fill_modes.Arithmetic(_floor, _where)
 
 
@@ -193,7 +145,7 @@ def _function(dtype: str, interpolation: str, fill_mode: str, few: int) -> Calla
     return f.compiled()
 
 
-def _terms(f: Function, first: Value, lanes: int) -> list[_Floats]:
+def _terms(f: Function, first: Value, lanes: int) -> list[Lanes]:
     """Return the eight numbers of a transform, each in every lane."""
     wide = f.scalar("float64")
     return [
@@ -203,7 +155,7 @@ def _terms(f: Function, first: Value, lanes: int) -> list[_Floats]:
 
 
 def _around(
-    f: Function, point: tuple[_Floats, _Floats], size: tuple[_Floats, _Floats], interpolation: str
+    f: Function, point: tuple[Lanes, Lanes], size: tuple[Lanes, Lanes], interpolation: str
 ) -> tuple[list[_Corner], list[Value]]:
     """Return the pixels around points in images of a size, and their weights."""
     y, x = point
@@ -215,8 +167,8 @@ def _around(
 
 
 def _project(
-    f: Function, terms: list[_Floats], row: Value, column: Value, lanes: int
-) -> tuple[_Floats, _Floats, Value]:
+    f: Function, terms: list[Lanes], row: Value, column: Value, lanes: int
+) -> tuple[Lanes, Lanes, Value]:
     """Return the points x and y at which a transform reads, and whether they are finite."""
     a0, a1, a2, b0, b1, b2, c0, c1 = terms
     rows = _float(f, row, lanes)
@@ -231,12 +183,12 @@ def _project(
     return x, y, f.builder.and_(*finite)
 
 
-def _rounded(at: _Floats) -> _Floats:
+def _rounded(at: Lanes) -> Lanes:
     below = _floor(at)
     return _where(at - below >= 0.5, below + 1, below)
 
 
-def _corner(f: Function, point: tuple[_Floats, _Floats], size: tuple[_Floats, _Floats]) -> _Corner:
+def _corner(f: Function, point: tuple[Lanes, Lanes], size: tuple[Lanes, Lanes]) -> _Corner:
     (row, column), (height, width) = point, size
     build, lanes = f.builder, getattr(row.value.type, "count", 1)
     inside = build.and_(
@@ -312,7 +264,7 @@ def _float(f: Function, value: Value, lanes: int) -> Any:
     return _Floats(f, f.spread(f.builder.sitofp(value, f.scalar("float64")), lanes))
 
 
-def _narrow(f: Function, x: _Floats) -> Value:
+def _narrow(f: Function, x: Lanes) -> Value:
     """Return numbers as those of the images."""
     type_ = f.vector(getattr(x.value.type, "count", 1))
     return x.value if x.value.type == type_ else f.builder.fptrunc(x.value, type_)
