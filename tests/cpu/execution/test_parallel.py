@@ -12,10 +12,8 @@ import pytest
 from tensorplug.plugin import TensorType
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.execution import parallel, rowwise
-from tensorplug_cpu.kernels import accumulation
 from tensorplug_cpu.kernels.nn import (
     activation,
-    cross_entropy,
     gaussian_error,
     layer_normalization,
 )
@@ -47,16 +45,6 @@ SHARED = {
         ),
     ),
     "softmax": (rowwise, lambda: activation.softmax(OUT, dim=1, out=OUT)(ROWS)),
-    "softmax_grad": (
-        rowwise,
-        lambda: cross_entropy.softmax_grad(OUT, OUT, dim=1, out=OUT)(ROWS, np.abs(ROWS)),
-    ),
-    "multiply_add": (
-        accumulation,
-        lambda: accumulation.multiply_add(OUT, NUMBER, OUT, out=OUT)(
-            ROWS, np.float32(0.3).reshape(()), ROWS
-        ),
-    ),
     "erf": (special_functions, lambda: special_functions.erf(ROWS)),
 }
 

@@ -91,16 +91,6 @@ def test_variates_of_extreme_words(near, dtype, kind):
     near(found, oracle.normals(pairs.tolist(), dtype), dtype, ulp=1.5)
 
 
-def test_halves_of_products():
-    """By Python's integers, at all digits' limits."""
-    from tensorplug_cpu.kernels.random import _upper_product
-
-    edges = [0, 1, 2**32 - 1, 2**32, 2**32 + 1, 2**63, 2**64 - 1, 0xFFFFFFFF00000000]
-    a, b = (grid.ravel() for grid in np.meshgrid(*[np.array(edges, np.uint64)] * 2))
-    found = _upper_product(a, b).tolist()
-    assert found == [x * y >> 64 for x, y in zip(a.tolist(), b.tolist(), strict=True)]
-
-
 @pytest.mark.usefixtures("loops")
 @pytest.mark.parametrize("start", [0, 2**32 - 5, 2**63 - 3, 2**64 - 2])
 @pytest.mark.parametrize("size", [1 << 15, 33001, 140001])

@@ -18,5 +18,6 @@ for _spec in (
     specs.DILATION2D_BACKPROP_INPUT,
     specs.LIN_SPACE,
     specs.MAX_POOL_WITH_ARGMAX,
+    specs.RANDOM_INTEGERS,
 ):
     kernels.prepare(_spec, because="faster")(formed(_spec, always=True))

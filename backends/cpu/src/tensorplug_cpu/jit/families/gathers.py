@@ -2,6 +2,8 @@
 
 Indices are checked while they are read. A row that lies elsewhere takes long to arrive, so it is
 asked for some rows ahead.
+
+By hand, for the forms check no index; they took 0.9 to 1.1 times as long.
 """
 
 from __future__ import annotations

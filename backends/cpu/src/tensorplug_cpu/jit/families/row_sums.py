@@ -4,6 +4,8 @@ Where the result does not stay in the cache, or most targets get a row or none, 
 brought into the order of their targets first, by counting. Then each row of the result is written
 once, from sums in registers, and threads share the targets. Other rows are added one after the
 other.
+
+By hand, for the forms, which add to memory, took 2.5 times as long (2^20 elements in rows of 16).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Softmax cross-entropy, and the gradient of softmax."""
+"""Softmax cross-entropy of labels that are numbers of classes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from tensorplug.plugin import OutOfRangeError, TensorType, specs
 from tensorplug_cpu.arrays import working
-from tensorplug_cpu.execution.floating_point import kernel, without_warnings
+from tensorplug_cpu.execution.floating_point import without_warnings
 from tensorplug_cpu.execution.outputs import output_allocator
 from tensorplug_cpu.execution.rowwise import RowSums, by_blocks
 from tensorplug_cpu.kernel_table import Kernels
@@ -22,50 +22,6 @@ kernels = Kernels()
 def _shifted(logits: Array, dtype: np.dtype[Any]) -> Array:
     wide = logits.astype(dtype, copy=False)
     return np.asarray(np.subtract(wide, np.maximum.reduce(wide, axis=-1, keepdims=True)))
-
-
-@kernels.prepare(specs.SOFTMAX_CROSS_ENTROPY, because="faster")
-def cross_entropy(labels: TensorType, logits: TensorType, *, out: TensorType) -> Call:
-    """Weight what each score lacks to the logarithm of the sum of all powers.
-
-    That logarithm is taken in float64: where one score is far above the others the sum is 1
-    and a little, and the little is the result.
-    """
-    dtype, narrow = working(out.dtype), out.dtype.numpy
-    if not logits.size:
-        return lambda _labels, _logits: np.zeros(out.shape, narrow)
-    double = np.dtype(np.float64)
-
-    def run(labels: Array, logits: Array) -> Any:
-        shifted = _shifted(logits, dtype)
-        total = np.add.reduce(np.exp(shifted), axis=-1, keepdims=True, dtype=double)
-        lacking = np.subtract(np.log(total), shifted, dtype=double)
-        lacking *= labels
-        return np.add.reduce(lacking, axis=-1).astype(narrow, copy=False)
-
-    return kernel(run, out)
-
-
-@kernels.prepare(specs.SOFTMAX_CROSS_ENTROPY_GRAD, because="faster")
-def cross_entropy_grad(
-    dy: TensorType, labels: TensorType, logits: TensorType, *, out: TensorType
-) -> Call:
-    """Scale softmax by the sum of the labels, subtract the labels, multiply by dy."""
-    dtype, narrow = working(out.dtype), out.dtype.numpy
-    if not out.size:
-        return lambda _dy, _labels, logits: logits
-
-    def run(dy: Array, labels: Array, logits: Array) -> Any:
-        powers = _shifted(logits, dtype)
-        np.exp(powers, out=powers)
-        factor = np.add.reduce(labels, axis=-1, keepdims=True, dtype=dtype)
-        factor /= np.add.reduce(powers, axis=-1, keepdims=True)
-        powers *= factor
-        powers -= labels
-        powers *= dy[..., None]
-        return powers.astype(narrow, copy=False)
-
-    return without_warnings(run)
 
 
 def _as_positions(labels: Array, classes: int) -> Array:
@@ -89,7 +45,8 @@ def _as_positions(labels: Array, classes: int) -> Array:
 def sparse_cross_entropy(labels: TensorType, logits: TensorType, *, out: TensorType) -> Call:
     """Subtract the label's score from the logarithm of the sum of all powers.
 
-    As above, that logarithm is taken in float64.
+    That logarithm is taken in float64: where one score is far above the others the sum is 1 and a
+    little, and the little is the result.
     """
     dtype, narrow = working(out.dtype), out.dtype.numpy
     rows, classes = labels.size, logits.shape[-1]
@@ -138,39 +95,5 @@ def sparse_cross_entropy_grad(
 
         by_blocks(work, rows, classes)
         return result.reshape(out.shape)
-
-    return without_warnings(run)
-
-
-@kernels.prepare(specs.SOFTMAX_GRAD, because="faster")
-def softmax_grad(dy: TensorType, y: TensorType, *, dim: int, out: TensorType) -> Call:
-    """Subtract from dy its mean under the distribution y; multiply by y."""
-    dtype = working(out.dtype)
-    if not out.size:
-        return lambda dy, _y: dy
-    length, allocate = out.shape[dim], output_allocator(out)
-    along = RowSums(length, dtype)
-    rows, last = out.size // length, dim == out.rank - 1
-
-    def pass_back(dy: Array, y: Array) -> Array:
-        result = allocate().reshape(rows, length)
-        cotangents, source = dy.reshape(rows, length), y.reshape(rows, length)
-
-        def work(block: slice) -> None:
-            wide, weights = (
-                cotangents[block].astype(dtype),
-                source[block].astype(dtype, copy=False),
-            )
-            wide -= along.sums(wide, weights)
-            np.multiply(wide, weights, out=result[block], casting="same_kind")
-
-        by_blocks(work, rows, length)
-        return result
-
-    def run(dy: Array, y: Array) -> Array:
-        if last:
-            return pass_back(dy, y).reshape(out.shape)
-        moved = np.moveaxis(dy, dim, -1), np.moveaxis(y, dim, -1)
-        return np.moveaxis(pass_back(*moved).reshape(moved[0].shape), -1, dim)
 
     return without_warnings(run)

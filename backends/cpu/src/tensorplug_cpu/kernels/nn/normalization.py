@@ -1,15 +1,14 @@
-"""Normalization."""
+"""Local response normalization."""
 
 from __future__ import annotations
 
-from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tensorplug.plugin import TensorType, specs
 from tensorplug_cpu.arrays import working
-from tensorplug_cpu.execution.floating_point import kernel, without_warnings
+from tensorplug_cpu.execution.floating_point import without_warnings
 from tensorplug_cpu.kernel_table import Kernels
 
 if TYPE_CHECKING:
@@ -18,89 +17,6 @@ if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call
 
 kernels = Kernels()
-
-_ROW = 512  # elements of a row, so that NumPy does not spend its time on starting rows
-_BLOCK = 1 << 15  # elements that stay in the cache through all steps
-
-
-def _per_channel(x: TensorType, *others: TensorType | None) -> bool:
-    """Return whether the others have one number per channel, or one in all."""
-    present = [other for other in others if other is not None]
-    return x.rank > 0 and all(
-        factor.size in (1, x.shape[-1]) and prod(factor.shape[-1:]) == factor.size
-        for factor in present
-    )
-
-
-@kernels.prepare(specs.FUSED_BATCH_NORM, because="faster")
-def batch_norm(
-    x: TensorType,
-    scale: TensorType | None,
-    offset: TensorType | None,
-    mean: TensorType,
-    variance: TensorType,
-    *,
-    variance_epsilon: float,
-    out: TensorType,
-) -> Call:
-    """Subtract, multiply, add, block by block where every channel has its own numbers."""
-    dtype, narrow = working(out.dtype), out.dtype.numpy
-    epsilon = dtype.type(variance_epsilon)
-
-    def factor(scale: Array | None, variance: Array) -> Any:
-        deviation = np.sqrt(np.add(variance, epsilon, dtype=dtype))
-        return np.divide(1 if scale is None else scale, deviation, dtype=dtype)
-
-    if not out.size or not _per_channel(x, scale, offset, mean, variance):
-
-        def whole(
-            x: Array, scale: Array | None, offset: Array | None, mean: Array, variance: Array
-        ) -> Any:
-            result = np.subtract(x, mean, dtype=dtype) * factor(scale, variance)
-            if offset is not None:
-                result = result + offset
-            return result.astype(narrow, copy=False)
-
-        return kernel(whole, out)
-
-    channels = out.shape[-1]
-    rows = _rows(out.shape)
-    row = out.size // rows
-    step = max(1, _BLOCK // row)
-
-    def repeated(factor: Any) -> Array:
-        numbers = np.broadcast_to(np.reshape(factor, -1), (channels,))
-        return np.tile(numbers.astype(dtype, copy=False), row // channels)
-
-    def run(
-        x: Array, scale: Array | None, offset: Array | None, mean: Array, variance: Array
-    ) -> Any:
-        centre, by = repeated(mean), repeated(factor(scale, variance))
-        shift = None if offset is None else repeated(offset)
-        flat = x.reshape(rows, row)
-        result = np.empty((rows, row), narrow)
-        block = np.empty((min(step, rows), row), dtype)  # for what is rounded at the end
-        for start in range(0, rows, step):
-            part = result[start : start + step]
-            work = part if dtype == narrow else block[: len(part)]
-            np.subtract(flat[start : start + step], centre, out=work)
-            np.multiply(work, by, out=work)
-            if shift is not None:
-                np.add(work, shift, out=work)
-            if work is not part:
-                part[...] = work
-        return result.reshape(out.shape)
-
-    return without_warnings(run)
-
-
-def _rows(shape: tuple[int, ...]) -> int:
-    """Return into how many equal rows, whole in channels, to cut an array of ``shape``."""
-    axis, length = len(shape) - 1, shape[-1]
-    while axis and length < _ROW:
-        axis -= 1
-        length *= shape[axis]
-    return prod(shape[:axis])
 
 
 def _neighbours_sum(x: Array, radius: int) -> Array:

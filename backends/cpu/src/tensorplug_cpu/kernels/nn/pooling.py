@@ -27,7 +27,7 @@ from tensorplug_cpu.jit.families.pooling import first_equal, window_values
 from tensorplug_cpu.jit.forms import formed
 from tensorplug_cpu.kernel_table import Kernels
 from tensorplug_cpu.windows.separable import counts, covered, few, images, joined, overlap, spread
-from tensorplug_cpu.windows.sliding import columns, extent, padded, unpadded
+from tensorplug_cpu.windows.sliding import inside
 
 if TYPE_CHECKING:
     from tensorplug.plugin import Backend
@@ -63,29 +63,25 @@ def _outside(dtype: DType) -> Any:
     return -np.inf if dtype in dt.FLOATING else dtype.min
 
 
-def _under(x: Array, at: Windows, axis: int, outside: Any) -> Array:
-    """Return a view of windows: batch, positions, taps, channels, which were at ``axis``."""
-    return columns(padded(np.moveaxis(x, axis, -1), at, outside), at)
-
-
 def _by_numpy(kind: str, at: Windows, out: TensorType, axis: int) -> Call:
-    taps = tuple(range(len(at) + 1, 2 * len(at) + 1))
-    narrow, wide = out.dtype.numpy, accumulating(out.dtype)
-    if kind == "largest":
-        lowest = _outside(out.dtype)
+    """Return a kernel that takes the elements under one tap of all windows at a time."""
+    largest, narrow = kind == "largest", out.dtype.numpy
+    wide = narrow if largest else accumulating(out.dtype)
+    function: np.ufunc = np.maximum if largest else np.add
+    first, steps = _outside(out.dtype) if largest else 0, list(inside(at))
+    number = None if largest else _counted(at, wide)
 
-        def largest(x: Array) -> Array:
-            most = _under(x, at, axis, lowest).max(axis=taps)
-            return np.asarray(np.moveaxis(most, -1, axis))
+    def run(x: Array) -> Array:
+        images = np.moveaxis(x, axis, -1)
+        result = np.full((len(x), *(window.out for window in at), images.shape[-1]), first, wide)
+        for _, positions, elements in steps:
+            part = result[positions]
+            function(part, images[elements], out=part)
+        if number is not None:
+            result = (result / number).astype(narrow, copy=False)
+        return np.asarray(np.moveaxis(result, -1, axis))
 
-        return largest
-    number = _counted(at, wide)
-
-    def average(x: Array) -> Array:
-        total = _under(x, at, axis, 0).sum(axis=taps, dtype=wide) / number
-        return np.asarray(np.moveaxis(total, -1, axis).astype(narrow, copy=False))
-
-    return average
+    return run
 
 
 def _pooled(
@@ -175,34 +171,6 @@ for _spec in (specs.AVG_POOL_GRAD, specs.AVG_POOL_3D_GRAD):
         return without_warnings(run)
 
 
-def _to_largest(x: TensorType, at: Windows, axis: int) -> Call:
-    """Add dy to the first element of each window that equals its largest, by their numbers."""
-    batch, channels = x.shape[0], x.shape[axis]
-    whole = (batch, *map(extent, at), channels)
-    lowest, narrow, taps = _outside(x.dtype), x.dtype.numpy, len(at)
-
-    def flat(view: Array) -> Array:
-        """Return windows with their taps as the last axis."""
-        return np.moveaxis(view, -1, taps + 1).reshape(*view.shape[: taps + 1], channels, -1)
-
-    inside = np.zeros(whole, bool)
-    unpadded(inside, at)[...] = True
-    real, numbers = flat(columns(inside, at)), np.arange(inside.size).reshape(whole)
-    elements = flat(columns(numbers, at))
-
-    def run(dy: Array, x: Array, output: Array) -> Array:
-        values = flat(_under(x, at, axis, lowest))
-        best = np.moveaxis(output, axis, -1)[..., None]
-        wins = ((values == best) | (np.isnan(values) & np.isnan(best))) & real
-        chosen = np.take_along_axis(elements, wins.argmax(-1)[..., None], -1)
-        given = np.where(wins.any(-1), np.moveaxis(dy, axis, -1), 0)
-        result = np.zeros(inside.size, narrow)
-        np.add.at(result, chosen.reshape(-1), given.reshape(-1))
-        return np.moveaxis(unpadded(result.reshape(whole), at), -1, axis)
-
-    return run
-
-
 def _register_gradient(spec: KernelSpec) -> None:
     @kernels.prepare(spec, because="faster", dtypes=UNROUNDED)
     def prepare(
@@ -227,12 +195,9 @@ def _register_gradient(spec: KernelSpec) -> None:
                 adding=any(map(overlap, at)),
                 covered=covered(at),
             )
-        if native is None:
+        if native is None:  # the form, or the decomposition
             asked = {"attributes": attributes, "backend": backend, "out": out}
-            try:
-                native = formed(spec)(dy, input, output, **asked)
-            except KernelRefusedError:
-                native = _to_largest(input, at, form.index("C"))
+            native = formed(spec)(dy, input, output, **asked)
         return without_warnings(native)
 
 
