@@ -26,7 +26,19 @@ CALLS = {
     "dilation's gradients": tp.grad(
         lambda x, w: (tp.nn.dilation2d(x, w, 1, "valid") ** 2).sum(), argnums=(0, 1)
     ),
+    "counts": lambda x, _: tp.bincount(_counted(x), size=20),
+    "weights": lambda x, _: tp.bincount(_counted(x), x, size=30),
+    "one-hot": lambda x, _: tp.one_hot(_counted(x), 30),
+    "triangle": lambda x, _: tp.tril(x, k=-1),
+    "range": lambda x, _: tp.arange(5, 3 * x.size, 3),
+    "line": lambda x, _: tp.linspace(-1, 2, x.size),
+    "powers": lambda x, _: _counted(x) ** (_counted(x) % 5 - 1),
+    "products": lambda x, _: tp.prod(x / 4, axis=1),
 }
+
+
+def _counted(x):
+    return tp.astype(tp.abs(x) * 10, "int32")
 
 
 class Other(CpuBackend):
@@ -75,6 +87,15 @@ def test_the_same_as_by_the_decomposition(monkeypatch, call, channels):
     assert names or channels == 20  # by hand, where windows overlap
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-6)
+
+
+def test_nothing_to_compute():
+    """A form of results without elements reads nothing."""
+    shapes = ((1, 3, 3, 2), np.float32), ((0, 4), np.float32), ((0,), np.int32)
+    inputs = [np.zeros(*each) for each in shapes]
+    assert tp.image.crop_and_resize(*inputs, (2, 5)).shape == (0, 2, 5, 2)
+    plan = tp.explain("CropAndResize", inputs, {"crop_size": (2, 5)}, backend="cpu")
+    assert "cpu': native" in str(plan)
 
 
 def test_without_loops(monkeypatch):

@@ -7,6 +7,8 @@ from inspect import Parameter, Signature, signature
 from math import prod
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
+
 from tensorplug.plugin import KernelRefusedError
 from tensorplug_cpu.execution.floating_point import without_warnings
 from tensorplug_cpu.jit.codegen.settings import is_worthwhile, least_elements
@@ -73,8 +75,15 @@ def by_form(spec: KernelSpec) -> Callable[[F], F]:
 def _entries(always: bool) -> dict[str, KernelEntry]:  # noqa: FBT001  # a key
     from tensorplug_loops.kernels import kernel_table  # dozens of modules, at the first long loop
 
-    table = kernel_table(compile_group if always else _compile_long)
+    table = kernel_table(_compile if always else _compile_long)
     return {entry.spec.name: entry for entry in table}
+
+
+def _compile(group: Group) -> Callable[..., list[Array]] | None:
+    types = [output.type for output in group.outputs]
+    if any(type_.size for type_ in types):
+        return compile_group(group)
+    return lambda *_buffers: [np.empty(type_.shape, type_.dtype.numpy) for type_ in types]
 
 
 def _compile_long(group: Group) -> Callable[..., list[Array]] | None:
