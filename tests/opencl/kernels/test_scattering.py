@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 
 from tensorplug.contract import dtypes as dt
-from tensorplug.contract.spec import TensorType
 from tensorplug.dispatch.context import use_context
 from tensorplug.errors import SettingsError
 from tensorplug.ops import creation
 from tensorplug.ops.indexing import scattering as combining
 from tensorplug.ops.indexing import writing
-from tensorplug_opencl.kernels import replacing, scattering
+from tensorplug_opencl.kernels import scattering
 
 
 @pytest.fixture(params=["", "1"], ids=["atomics", "in order"])
@@ -88,20 +87,25 @@ def test_updates_out_of_range_are_dropped(call, way):
     assert actual.tolist() == [6.0 if way else 0.0, 3.0, 0.0, 0.0]
 
 
-@pytest.mark.parametrize("cpu", [True, False], ids=["CPU", "GPU"])
 @pytest.mark.parametrize("inner", [3, 300])
-def test_rows_as_either_kind_of_device_copies_them(backend, cpu, inner):
-    backend.runtime.is_cpu = cpu
+def test_the_last_update_of_a_row_remains(call, near, inner):
     x = np.arange(7.0 * inner, dtype=np.float32).reshape(7, inner)
-    indices = np.array([[6], [0], [-2]], np.int32)
-    types = [TensorType(dt.of(array.dtype), array.shape) for array in (x, indices)]
-    rows = TensorType(dt.float32, (3, inner))
-    buffers = [backend.from_host(array) for array in (x, indices)]
-    write = replacing.tensor_scatter_update(*types, rows, backend=backend, out=types[0])
+    indices = np.array([[6], [0], [5], [-2], [7]], np.int32)
+    updates = np.stack([-x[0], -x[1], -x[2], -x[3], -x[4]])
     expected = x.copy()
-    expected[[6, 0, 5]] = -x[:3]
-    written = write(*buffers, backend.from_host(-x[:3]))
-    np.testing.assert_array_equal(backend.to_host(written), expected)
+    expected[[6, 0, 5]] = updates[[0, 1, 3]]
+    near(call(writing.TENSOR_SCATTER_UPDATE, x, indices, updates), expected, "float32")
+
+
+@pytest.mark.parametrize(("reduction", "signed"), [("max", False), ("min", True)])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_extremes_of_zeros_do_not_depend_on_the_order(call, dtype, reduction, signed):
+    zeros = np.array([0.0, -0.0] * 500, dtype)
+    indices = np.zeros((1000, 1), np.int32)
+    for updates in (zeros, zeros[::-1].copy()):
+        how = {"reduction": reduction, "include_self": True}
+        actual = call(combining.TENSOR_SCATTER_REDUCE, zeros[1:2], indices, updates, **how)
+        assert np.signbit(actual).tolist() == [signed]
 
 
 def test_the_way_to_add_depends_on_the_device(backend):

@@ -115,6 +115,8 @@ class OpenCLBackend(OpenedDevice):
         """Return a function that computes the group of a kernel, or None to decline it."""
         from tensorplug_opencl.groups import loops
 
+        if any(each.combine in {"sum", "prod"} for each in group.outputs):
+            return None  # floats would be added one after the other; ScatterND does it in parallel
         return self.compile_group(group) or loops.compile_group(group, self.runtime)
 
     def owns_memory(self, buffer: DeviceBuffer) -> bool:

@@ -39,6 +39,7 @@ FORMS: Final = frozenset(
     {
         *("Range", "LinSpace", "Eye", "Diag", "Triangle", "MatrixBandPart"),
         *("GatherV2", "GatherNd", "OneHot"),
+        *("TensorScatterUpdate", "TensorScatterReduce", "SparseToDense"),
         *("MaxPool", "MaxPool3D", "AvgPool", "AvgPool3D", "Pool", "MaxPoolWithArgmax"),
         *("MaxPoolGrad", "MaxPool3DGrad", "AvgPoolGrad", "AvgPool3DGrad"),
         *("Dilation2D", "Dilation2DBackpropInput", "Dilation2DBackpropFilter"),

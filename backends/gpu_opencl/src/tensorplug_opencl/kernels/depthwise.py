@@ -1,8 +1,9 @@
 """Depthwise convolution: every output channel reads one input channel, so nothing is shared.
 
 There is no matrix product: work-items walk the taps themselves (``strips``). Channels that come
-first count as images of one channel each. As forms, on 2^20 elements, the convolution took 1.2
-times as long, the gradient of its input 4 times, and that of its filter 100 times.
+first count as images of one channel each. As forms, on 2^20 elements, the convolution and the
+gradient of its input take 0.8 to 1.06 of the time, but 2.6 where an input channel has two filters,
+and the gradient of the filter 1.9; and forms have no epilogue.
 """
 
 from __future__ import annotations

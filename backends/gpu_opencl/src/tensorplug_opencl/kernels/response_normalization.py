@@ -1,4 +1,8 @@
-"""Local response normalization: divide each channel by the squares around it."""
+"""Local response normalization: divide each channel by the squares around it.
+
+As forms, on 2^20 elements of 16 channels, it takes twice as long: neighbours of vectors lie partly
+outside.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Adding at indices, where duplicates add up: a form would add in single precision.
+"""Adding at indices, where duplicates add up: a form would add in one work-item.
 
 Floats are added by atomic operations in double precision, in the order that the hardware chooses:
 the result may differ in its last bit from run to run. If the user rules that out, if the device

@@ -1,4 +1,7 @@
-"""Sums by segment: scatters of rows by their numbers."""
+"""Sums by segment: scatters of rows by their numbers.
+
+The decomposition takes 3 to 5 times as long; the form adds in one work-item.
+"""
 
 from __future__ import annotations
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 MOST_LANES: Final = 16
 _ATOMIC: Final = {"sum": "atomic_add", "max": "atomic_max", "min": "atomic_min"}
+_SIGNED: Final = {"max": "value", "min": "a"}  # the less one of two zeros
 # A multiplication and an addition are never contracted: sums rely on their rounding errors.
 _HEAD: Final = """#pragma OPENCL FP_CONTRACT OFF
 #define INLINE static inline __attribute__((always_inline))"""
@@ -185,12 +186,17 @@ class _Writer:
         if dtype in (dt.int32, dt.uint32) and op in _ATOMIC:
             return _ATOMIC[op]
         ctype, bits = c.TYPES[dtype], c.UNSIGNED[dtype.itemsize]
+        combined = c.combined(op, Value("", dtype), "a", "value")
+        if (
+            op in _SIGNED and dtype.kind == "float"
+        ):  # 0 and -0 are equal, and may come in any order
+            combined = f"a == value ? (signbit({_SIGNED[op]}) ? a : value) : {combined}"
         text = _EXCHANGE.format(
             name=f"{op}_{ctype}",
             type=ctype,
             bits=bits,
             call="atom" if bits == "ulong" else "atomic",
-            combined=c.combined(op, Value("", dtype), "a", "value"),
+            combined=combined,
         )
         self._first[text] = None
         return f"{op}_{ctype}"

@@ -189,7 +189,7 @@ class _Planner:
         initial, shape = output.initial, output.type.shape
         assert initial is not None
         dtype = output.type.dtype
-        wide = dtype if output.combine == "last" else dtype.compute
+        wide = scatters.held(output, self._machine)
         target = number if wide is dtype else self._temporary(wide, prod(shape))
         whole = (True,) * len(shape)
         given: tuple[int, ...] = ()

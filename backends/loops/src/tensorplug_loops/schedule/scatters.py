@@ -10,6 +10,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
+from tensorplug.plugin import dtypes as dt
 from tensorplug_loops.schedule.accumulators import combine
 from tensorplug_loops.schedule.lowering import Lowering
 from tensorplug_loops.schedule.writer import ZERO, Writer
@@ -18,14 +19,34 @@ from tensorplug_loops.statements import Kernel, Store, Update, item, load
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from tensorplug.plugin import DType, GroupOutput
     from tensorplug_loops.machine import Machine
     from tensorplug_loops.schedule.loops import Loops
+
+
+def held(output: GroupOutput, machine: Machine) -> DType:
+    """Return the dtype in which elements are combined in memory.
+
+    Integers of less than 32 bits are atomically combined as wider ones, if at all.
+    """
+    dtype = output.type.dtype
+    if output.combine == "last":
+        return dtype
+    widens = dtype in dt.INTEGER and dtype.itemsize < dt.int32.itemsize
+    return dt.int32 if widens and "int32" in machine.atomics else dtype.compute
+
+
+def _is_atomic(output: GroupOutput, machine: Machine) -> bool:
+    """Return whether elements are combined atomically: extrema do not depend on the order."""
+    dtype = output.expression.dtype
+    of_bits = f"uint{8 * dtype.itemsize}" in machine.atomics and output.combine in {"max", "min"}
+    return output.combine != "last" and (of_bits or dtype.name in machine.atomics)
 
 
 def apart(loops: Loops, machine: Machine) -> list[int]:
     """Return the axes of items: elements with different indices along them may run together."""
     (output,) = loops.group.outputs
-    if output.combine != "last" and output.expression.dtype.name in machine.atomics:
+    if _is_atomic(output, machine):
         return list(range(len(loops.lengths)))
     alone = set()
     for check in loops.operands[-1].checks:
@@ -59,7 +80,7 @@ def write(loops: Loops, machine: Machine) -> Kernel:
     lowering = Lowering(machine, loops.signs)
     loops.lowered(lowering.lower(loops.everything()))
     w = Writer(loops, lowering)
-    atomic = op != "last" and output.expression.dtype.name in machine.atomics
+    atomic = _is_atomic(output, machine)
     number = w.let(item()) if items else ZERO
     for axis in reversed(items):
         if axis == items[0]:
