@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 _LEAST: Final = 4  # rows and columns; below, one factor is hardly read again
 _DEPTH: Final = 2048  # bytes of a row that are multiplied before the sums are added to others
-_NEAR: Final = 1 << 15  # bytes that are read again from the nearest cache
 _FEW: Final = 4  # times that a factor is read again where it lies
+_NARROW: Final = 16  # panels of columns
 _ITEMS: Final = 32  # that keep many cores busy
 _PANELS: Final = 16  # of rows that an item takes, at most
 _WIDE: Final = 32  # registers, from which on tiles have twice the rows
@@ -221,9 +221,9 @@ def tile_of(loops: Loops, machine: Machine) -> Tile | None:
     )
     blocks = _set_blocks(loops, roles, split, depth)
     panels_m, panels_n = -(-m // rows), -(-n // (vectors * lanes))
-    near = k * n * dtype.itemsize <= _NEAR or m <= _FEW * rows
+    near = k * n * dtype.itemsize <= machine.cache_bytes // 2 or m <= _FEW * rows
     packs = (
-        panels_n > _FEW or plain_operand(loops, roles, right=False) is None,
+        not _reads_rows(loops, roles, panels_n),
         not near or n < vectors * lanes or plain_operand(loops, roles, right=True) is None,
     )
     of_block = min(k, depth) * vectors * lanes * dtype.itemsize
@@ -243,6 +243,13 @@ def tile_of(loops: Loops, machine: Machine) -> Tile | None:
         groups_n=groups_n,
     )
     return Tile(roles, rows, vectors, lanes, depth, packs, split, blocks > 1)
+
+
+def _reads_rows(loops: Loops, roles: Roles, panels: int) -> bool:
+    """Return whether tiles read rows where they lie, though for each of the columns' panels."""
+    k = plain_operand(loops, roles, right=False)
+    step = 0 if k is None else loops.operands[k].offset.steps[roles.inner[-1]]
+    return k is not None and (step == 1 or panels <= _NARROW)
 
 
 def _even(count: int, most: int) -> int:
