@@ -45,6 +45,7 @@ FORMS: Final = frozenset(
         *("Dilation2D", "Dilation2DBackpropInput", "Dilation2DBackpropFilter"),
         *("CropAndResize", "Transform", "RotateWithOffset"),
         *("ResizeBilinear", "ResizeBilinearGrad", "ResizeNearestNeighborGrad"),
+        *("Sum", "Prod", "Mean", "Max", "Min", "Any", "All", "ArgMax", "ArgMin"),
     }
 )
 
@@ -66,15 +67,15 @@ def collect_tables(compile_group: Compile, upload: Upload | None = None) -> list
     for_complex = {
         entry.spec.name: entry for table in _find_tables("complex_kernels") for entry in table
     }
+    by_hand = _find_tables("kernels")
+    made = kernel_table(compile_group, own=by_hand, upload=upload)
+    tables = [*by_hand, _Joined(entry for entry in made if entry.spec.name in FORMS)]
     joined: list[KernelTable] = [
-        _Joined(_add_complex(entry, for_complex) for entry in table)
-        for table in _find_tables("kernels")
+        _Joined(_add_complex(entry, for_complex) for entry in table) for table in tables
     ]
     known = {entry.spec.name for table in joined for entry in table}
     alone = [entry for name, entry in for_complex.items() if name not in known]
-    own = [*joined, _Joined(_join(None, entry) for entry in alone)]
-    made = kernel_table(compile_group, own=own, upload=upload)
-    return [*own, _Joined(entry for entry in made if entry.spec.name in FORMS)]
+    return [*joined, _Joined(_join(None, entry) for entry in alone)]
 
 
 def _find_tables(name: str) -> list[KernelTable]:

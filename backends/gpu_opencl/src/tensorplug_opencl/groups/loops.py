@@ -109,7 +109,7 @@ def _is_narrow(group: Group) -> bool:
 
 def _launch(runtime: Runtime, planned: Planned, *, apart: bool) -> Launch:
     kernel, items = planned.kernel, planned.items
-    runtime.check_steps(planned.cost)  # of which there are fewer
+    runtime.check_steps(planned.steps)
     narrow = extents.fit(kernel, planned.numbers, items)
     number = _NUMBERS[narrow]
     numbers: list[Any] = [number(items)]

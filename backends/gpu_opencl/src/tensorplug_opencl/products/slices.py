@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from tensorplug.plugin import DType, TensorType
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl.codegen import calls, folds, layouts
+from tensorplug_opencl.codegen import calls, layouts
+from tensorplug_opencl.groups.sums import make_adder
 from tensorplug_opencl.products import product_texts
 from tensorplug_opencl.products.matrices import Matrix
 from tensorplug_opencl.products.product_texts import NO_EPILOGUE, Product
-from tensorplug_opencl.reductions import rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -101,10 +101,7 @@ def add_parts(
     if parts.shape[0] == 1 and parts.dtype is out.dtype:
         return calls.make_producer(runtime, out, launch)
     make = runtime.prepare_empty(parts)
-    walk = rows.make_walk(parts.shape, (0,))
-    add = rows.make_reducer(
-        runtime, "Sum of parts", walk, parts.dtype, out, folds.sum_fold(out.dtype)
-    )
+    add = make_adder(runtime, "Sum of parts", parts, out)
 
     def run(*inputs: DeviceBuffer) -> DeviceBuffer:
         sums = make()

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from tensorplug_loops.schedule.forms import Form
     from tensorplug_loops.schedule.loops import Loops
 
+_DEPTH_NARROW: Final = 8  # likewise, of float32, whose errors are larger
 _DEPTH_ALONE: Final = 4  # likewise, of what one accumulator takes
 
 
@@ -371,7 +372,8 @@ class Nest:
         if stride > 1 or blocked:
             middle = w.let(low + ((high - low) & -stride)) if stride > 1 else high
             if blocked:
-                size = (DEPTH if lanes > 1 else _DEPTH_ALONE) * stride
+                depth = DEPTH if self._machine.wide else _DEPTH_NARROW
+                size = (depth if lanes > 1 else _DEPTH_ALONE) * stride
                 with w.loop(None, low, middle, step=size) as block:
                     end = w.let(block + size)
                     several(block, w.let(ex.where(end < middle, end, middle)))

@@ -27,6 +27,7 @@ _SMALL: Final = 1 << 17  # elements; fewer are not worth a second kernel
 _SHORT: Final = 1 << 16  # elements; of more, few items take parts
 _RESIDENT: Final = 2048  # work-items of a GPU's core
 _EACH: Final = 8  # elements of a part for each work-item of a group
+_MOST: Final = 1 << 11  # elements of a part, at most, for each work-item
 _ALONE: Final = 64  # elements of a part for one that is alone
 
 
@@ -69,4 +70,5 @@ def _count(lengths: Sequence[int], axes: Sequence[bool], machine: Machine, *, ru
     reduced = prod(n for n, is_reduced in zip(lengths, axes, strict=True) if is_reduced)
     units = members * prod(lengths) // max(1, reduced)
     idle = machine.cores * _RESIDENT // max(1, units)
+    idle = max(idle, reduced // (members * _MOST))
     return max(1, min(idle, reduced // (_EACH * members if members > 1 else _ALONE)))

@@ -51,7 +51,7 @@ class Launch:
     """A kernel to run: ``arrays`` by number, for each of the kernel's, ``numbers`` likewise.
 
     ``items``: how many work-items, or work-groups, there are. ``cost``: about how many
-    instructions a work-item takes.
+    instructions a work-item takes. ``steps``: of its innermost loops, at most.
     """
 
     kernel: Kernel
@@ -59,6 +59,7 @@ class Launch:
     numbers: tuple[int, ...]
     items: int
     cost: int
+    steps: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,14 +371,22 @@ class _Planner:
             writer = writer if form.tiled is None else tiles.Tiles
             nest = writer(loops, self._machine, form)
             _keep(key, nest.kernel(), nest.cost)
-        self._launch(key, loops, arrays, items, max(1, inside) * _kernels[key][1])
+        steps = max(1, inside // form.members)
+        self._launch(key, loops, arrays, items, steps * _kernels[key][1], steps)
 
     def _launch(
-        self, key: Hashable, loops: Loops, arrays: Sequence[int], items: int, cost: int
+        self,
+        key: Hashable,
+        loops: Loops,
+        arrays: Sequence[int],
+        items: int,
+        cost: int,
+        steps: int | None = None,
     ) -> None:
         kernel, _ = _kernels[key]
         numbers = tuple(loops.values[number.name] for number in kernel.numbers)
-        self.launches.append(Launch(kernel, tuple(arrays), numbers, items, cost))
+        steps = cost if steps is None else steps
+        self.launches.append(Launch(kernel, tuple(arrays), numbers, items, cost, steps))
 
 
 def _keep(key: Hashable, kernel: Kernel, cost: int) -> None:

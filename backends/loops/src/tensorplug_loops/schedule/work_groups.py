@@ -33,7 +33,6 @@ class WorkGroups(Nest):
     def __init__(self, loops: Loops, machine: Machine, form: Form) -> None:
         super().__init__(loops, machine, form)
         self._rooms: dict[tuple[int, DType], str] = {}
-        self.cost = max(1, self.cost // form.members)
 
     def kernel(self) -> Kernel:
         """Return the kernel."""
