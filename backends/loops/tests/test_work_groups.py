@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from tensorplug.plugin import BackendUnavailableError
+from tensorplug.plugin import (
+    BackendUnavailableError,
+    Group,
+    GroupInput,
+    GroupOutput,
+    Reduction,
+    TensorType,
+)
 from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import expressions as ex
+from tensorplug_conformance.interpreter import interpreter
 from tensorplug_loops import native
 from tensorplug_loops.dialects import c, opencl_c
-from tensorplug_loops.schedule import Launch
+from tensorplug_loops.schedule import Launch, plan
 from tensorplug_loops.statements import (
     Array,
     Assign,
@@ -105,3 +115,24 @@ def test_opencl():
     launch(opened.from_host(x), y)
     np.testing.assert_array_equal(opened.to_host(y), wanted)
     opened.close()
+
+
+@pytest.mark.parametrize("op", ["sum", "max", "prod"])
+@pytest.mark.parametrize(
+    ("shape", "axis"), [((5003,), 0), ((3, 700), 1), ((700, 33), 0), ((2, 300, 5), 1)]
+)
+def test_scans_in_parts(op, shape, axis):
+    """Where neighbours run side by side, parts are reduced, and scanned from what lies before."""
+    dtype = dt.int32 if op == "prod" else F
+    type_, whole = TensorType(dtype, shape), (True,) * len(shape)
+    scan = Reduction(
+        op, ex.parameter(0, dtype), tuple(at == axis for at in range(len(shape))), True
+    )
+    out = GroupOutput(ex.parameter(1, dtype), type_, whole)
+    group = Group("scan", shape, (GroupInput(type_, whole),), (scan,), (out,))
+    machine = replace(c.MACHINE, neighbours=True, group_size=4, cores=2)
+    assert len(plan(group, machine).launches) > 2
+    x = (np.random.default_rng(1).standard_normal(shape) * 4).astype(dtype.numpy)
+    x = x | 1 if op == "prod" else x
+    (found,), (wanted,) = native.compile_group(group, machine=machine)(x), interpreter(group)(x)
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-4)

@@ -12,9 +12,7 @@ import pytest
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import TensorType
 from tensorplug_loops.kernels import kernel_table
-from tensorplug_opencl.codegen import folds
 from tensorplug_opencl.ordering import merging
-from tensorplug_opencl.reductions.scans import Scan, make_scanner
 
 if TYPE_CHECKING:
     from tensorplug_opencl.backend import OpenCLBackend
@@ -42,22 +40,10 @@ def device(request, backend) -> OpenCLBackend:
 
 
 @pytest.fixture(autouse=True)
-def groups(request, monkeypatch):
+def groups(request):
     if "small groups" in request.node.name:
         runtime = request.getfixturevalue("device").runtime
         runtime.description = replace(runtime.description, group_size=8, cores=1)
-        monkeypatch.setattr("tensorplug_opencl.reductions.scans.GROUP", 4)
-
-
-def reduce(backend: OpenCLBackend, name: str, x: Any, axes: Any, dtype: Any = None) -> Any:
-    """Run the kernel of a form along axes; return its results."""
-    (entry,) = (each for each in kernel_table(backend.compile_form) if each.spec.name == name)
-    shape = tuple(n for axis, n in enumerate(x.shape) if axis not in axes)
-    out = TensorType(dtype or dt.of(x.dtype), shape)
-    attribute = "reduction_indices" if name == "Max" else "axis"
-    axis = axes[0] if name.startswith("Arg") else axes
-    kernel = entry.function(TensorType(dt.of(x.dtype), x.shape), **{attribute: axis}, out=out)
-    return backend.to_host(kernel(upload(backend, x)))
 
 
 def upload(backend: OpenCLBackend, x: Any) -> Any:
@@ -66,6 +52,29 @@ def upload(backend: OpenCLBackend, x: Any) -> Any:
 
 def numbers(shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
     return np.random.default_rng(1).normal(size=shape).astype(np.float32)
+
+
+def run(backend: OpenCLBackend, name: str, x: Any, out: TensorType, **attributes: Any) -> Any:
+    """Run the kernel of a form; return its results."""
+    (entry,) = (each for each in kernel_table(backend.compile_form) if each.spec.name == name)
+    kernel = entry.function(TensorType(dt.of(x.dtype), x.shape), **attributes, out=out)
+    return backend.to_host(kernel(upload(backend, x)))
+
+
+def reduce(backend: OpenCLBackend, name: str, x: Any, axes: Any, dtype: Any = None) -> Any:
+    """Reduce along axes."""
+    shape = tuple(n for axis, n in enumerate(x.shape) if axis not in axes)
+    attribute = "reduction_indices" if name == "Max" else "axis"
+    axis = axes[0] if name.startswith("Arg") else axes
+    out = TensorType(dtype or dt.of(x.dtype), shape)
+    return run(backend, name, x, out, **{attribute: axis})
+
+
+def scan(backend: OpenCLBackend, name: str, x: Any, **attributes: Any) -> Any:
+    """Scan along axis 1."""
+    out = TensorType(dt.of(x.dtype), x.shape)
+    options = {"exclusive": False, "reverse": False, **attributes}
+    return run(backend, name, x, out, axis=1, **options)
 
 
 @pytest.mark.parametrize(("shape", "axes"), WALKS)
@@ -110,8 +119,6 @@ def test_the_first_of_equal_extremes(device, dtype, length):
 @pytest.mark.parametrize("exclusive", [False, True])
 def test_running_sums_keep_their_bound(device, shape, reverse, exclusive):
     x = numbers(shape)
-    scan = Scan("Cumsum", folds.sum_fold(dt.float32), shape, exclusive, reverse)
-    run = make_scanner(device.runtime, scan, dt.float32, TensorType(dt.float32, shape))
 
     def running(terms: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         ordered = np.flip(terms, 1) if reverse else terms
@@ -122,14 +129,13 @@ def test_running_sums_keep_their_bound(device, shape, reverse, exclusive):
 
     wide = x.astype(np.longdouble)
     bound = running(np.abs(wide)) * math.log2(shape[1]) * 2**-23
-    assert (np.abs(device.to_host(run(upload(device, x))) - running(wide)) <= bound).all()
+    actual = scan(device, "Cumsum", x, exclusive=exclusive, reverse=reverse)
+    assert (np.abs(actual - running(wide)) <= bound).all()
 
 
 def test_running_integers_wrap(device):
     x = np.random.default_rng(2).integers(-100, 100, (2, 3001, 2), np.int8)
-    scan = Scan("Cumprod", folds.product_fold(dt.int8), x.shape, exclusive=False, reverse=False)
-    run = make_scanner(device.runtime, scan, dt.int8, TensorType(dt.int8, x.shape))
-    actual = device.to_host(run(upload(device, x | 1)))
+    actual = scan(device, "Cumprod", x | 1)
     np.testing.assert_array_equal(actual, np.cumprod(x | 1, axis=1, dtype=np.int8))
 
 
@@ -142,8 +148,6 @@ def test_groups_that_a_kernel_may_not_have_are_halved(backend, refusing):
     sort = merging.make_sorter(runtime, dt.float32, 2, 700, descending=False)
     np.testing.assert_array_equal(backend.to_host(sort(upload(backend, x))), np.argsort(x, axis=1))
     ones = np.ones((1, 700, 1), np.int32)
-    scan = Scan("Cumsum", folds.sum_fold(dt.int32), ones.shape, exclusive=False, reverse=False)
-    run = make_scanner(runtime, scan, dt.int32, TensorType(dt.int32, ones.shape))
-    actual = backend.to_host(run(upload(backend, ones))).reshape(-1)
+    actual = scan(backend, "Cumsum", ones).reshape(-1)
     np.testing.assert_array_equal(actual, np.arange(1, 701))
     assert {8, 128} <= set(refused)

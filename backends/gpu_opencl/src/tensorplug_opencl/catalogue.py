@@ -46,6 +46,7 @@ FORMS: Final = frozenset(
         *("CropAndResize", "Transform", "RotateWithOffset"),
         *("ResizeBilinear", "ResizeBilinearGrad", "ResizeNearestNeighborGrad"),
         *("Sum", "Prod", "Mean", "Max", "Min", "Any", "All", "ArgMax", "ArgMin"),
+        *("Cumsum", "Cumprod"),
     }
 )
 

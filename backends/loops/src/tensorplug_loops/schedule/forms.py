@@ -89,8 +89,8 @@ def _find_tiled(loops: Loops, machine: Machine) -> tuple[int, int] | None:
     return None
 
 
-def form_of(loops: Loops, machine: Machine, *, split: bool) -> Form:
-    """Return the form of a kernel."""
+def form_of(loops: Loops, machine: Machine, *, split: bool, alone: bool = False) -> Form:
+    """Return the form of a kernel; ``alone``: without work-groups."""
     tiled = _find_tiled(loops, machine)
     if tiled is not None:
         return Form(segmented=False, split=False, tiled=tiled)
@@ -116,7 +116,7 @@ def form_of(loops: Loops, machine: Machine, *, split: bool) -> Form:
         and not loops.running
     )
     members, shared = 1, 0
-    if not loops.running:
+    if not loops.running and not alone:
         runs = bool(loops.group.folds)
         members, shared = choose_team(lengths, loops.reduced, machine, runs=runs)
     row = prod(taps) * lengths[axis] if segmented else 0

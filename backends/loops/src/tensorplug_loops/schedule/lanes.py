@@ -10,7 +10,7 @@ from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import expressions as ex
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from tensorplug.plugin import Expression
     from tensorplug_loops.machine import Machine
@@ -118,3 +118,10 @@ def crossed_inputs(loops: Loops) -> list[int]:
         for k, operand in enumerate(loops.operands[: len(loops.group.inputs)])
         if dense_axis(operand) not in {None, last} and operand.offset.steps[last]
     ]
+
+
+def count_copies(machine: Machine, roots: Sequence[Expression]) -> int:
+    """Return how many vectors to reduce at once along a row: as many as the registers hold."""
+    size = cost(roots) + _LITTLE * len(roots)
+    most = 8 if size <= 6 else 4 if size <= 16 else 2 if size <= 40 else 1
+    return max(1, min(most, machine.registers // 4 // len(roots)))

@@ -16,12 +16,12 @@ from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import expressions as ex
 from tensorplug_loops.schedule.accumulators import DEPTH, Accumulator, State
 from tensorplug_loops.schedule.keeping import Kept, choose_kept, fetch, keep
-from tensorplug_loops.schedule.lanes import cost
+from tensorplug_loops.schedule.lanes import cost, count_copies
 from tensorplug_loops.schedule.loops import reduced_axes
 from tensorplug_loops.schedule.lowering import Lowering
 from tensorplug_loops.schedule.references import levels_of, result_owners
 from tensorplug_loops.schedule.writer import ZERO, Writer
-from tensorplug_loops.statements import Array, Kernel, Store, item
+from tensorplug_loops.statements import Array, Assign, Kernel, Store, item, load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -247,6 +247,9 @@ class Nest:
             self._accumulator(number, 1, w.lanes, exact=True) for number in range(count)
         ]
         states = [self._state(count + at) for at in range(len(self._group.folds))]
+        if self._form.split:
+            for number, accumulator in enumerate(accumulators):
+                self._carry(number, accumulator)
 
         def step() -> None:
             for number, accumulator in enumerate(accumulators):
@@ -267,6 +270,13 @@ class Nest:
         else:
             step()
 
+    def _carry(self, number: int, accumulator: Accumulator) -> None:
+        """Begin with what lies before the part."""
+        w, (name, dtype) = self.w, accumulator.variables()[0]
+        array = Array(f"c{number}", dtype)
+        self._extra[array.name] = array
+        w.emit(Assign(name, w.copy(load(array.name, dtype, self._part_offset()))))
+
     def _reduce(self, level: Sequence[int], at: int) -> None:
         """Write the pass for one level, and define its results, or write the split's.
 
@@ -277,7 +287,7 @@ class Nest:
         outside = w.lanes > 1
         folds = [number for number in level if number >= count]
         flat = outside or bool(folds) or not self._axes or self._form.members > 1
-        copies = 1 if flat or self._form.short else self._overlap(roots)
+        copies = 1 if flat or self._form.short else count_copies(self._machine, roots)
         lanes = w.lanes if flat else self._lanes
         alone = flat and (len(self._axes) != 1 or bool(folds) or self._form.members > 1)
         accumulators = {
@@ -386,9 +396,3 @@ class Nest:
                 add(0)
         for accumulator in accumulators:
             accumulator.close_block()
-
-    def _overlap(self, roots: list[Expression]) -> int:
-        """Return how many vectors to compute at once: as many as the registers hold."""
-        size = cost(roots) + 2 * len(roots)
-        most = 8 if size <= 6 else 4 if size <= 16 else 2 if size <= 40 else 1
-        return max(1, min(most, self._machine.registers // 4 // len(roots)))

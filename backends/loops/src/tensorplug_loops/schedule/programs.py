@@ -10,14 +10,11 @@ from tensorplug.plugin import (
     Group,
     GroupInput,
     GroupOutput,
-    Reduction,
     TensorType,
-    groups,
 )
 from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import expressions as ex
 from tensorplug_loops.schedule import columns, parts, product_tiles, scatters, tiles
-from tensorplug_loops.schedule.accumulators import accumulated
 from tensorplug_loops.schedule.forms import Form, form_of
 from tensorplug_loops.schedule.loops import Loops, is_running, reduced_axes
 from tensorplug_loops.schedule.nests import Nest
@@ -126,6 +123,8 @@ class _Planner:
         }
         rest = [j for j in range(len(group.outputs)) if j not in inner]
         shape = _along(group.shape, kept)
+        if running and not rest and self._add_scan(group, inputs, outputs):
+            return
         results: list[GroupInput] = []
         numbers: list[int] = []
         if rest:
@@ -163,7 +162,7 @@ class _Planner:
             numbers = [*arrays, *(self._temporary(*memory) for memory in product.temporaries)]
             for kernel, own, values, items, cost in product.launches:
                 arrays = tuple(numbers[at] for at in own)
-                self.launches.append(Launch(kernel, arrays, values, items, cost))
+                self.launches.append(Launch(kernel, arrays, values, items, cost, cost))
         return product is not None
 
     def _temporary(self, dtype: DType, size: int) -> int:
@@ -275,59 +274,61 @@ class _Planner:
         targets: Sequence[tuple[int, GroupInput]],
     ) -> None:
         """Add a launch for the parts of reductions, and those that combine the parts."""
+        made = self._add_part_kernel(group, arrays, written)
+        numbers, results = zip(*targets, strict=True)
+        types = [each.type for each in results]
+        self.add(made.combination(group, types), made.numbers, numbers)
+
+    def _add_part_kernel(
+        self,
+        group: Group,
+        arrays: tuple[int, ...],
+        written: Sequence[int] = (),
+        part: int | None = None,
+    ) -> parts.Parts:
+        """Add the launch that writes parts; ``part``: of so much of an axis, if it is given."""
         group, kept = used(group)
         loops = Loops(group)
-        form = form_of(loops, self._machine, split=True)
+        form = form_of(loops, self._machine, split=True, alone=part is not None)
         axis = loops.reduced.index(True)
-        part = parts.choose_part(loops, axis, self._machine)
-        if (
-            form.segmented
-            and sum(loops.reduced) == 1
-            and parts.has_columns(group, reduced_axes(group))
-        ):
-            form = replace(form, columns=True, vectors=1)
-            part = min(loops.lengths[axis], columns.rows_of_item(group))
+        if part is None:
+            part = parts.choose_part(loops, axis, self._machine)
+            if parts.takes_columns(loops, form):
+                form = replace(form, columns=True, vectors=1)
+                part = min(loops.lengths[axis], columns.rows_of_item(group))
         count = -(-loops.lengths[axis] // part)
         loops.values.update(part=part, parts=count)
-        outer = [
-            length
-            for length, reduced in zip(loops.lengths, loops.reduced, strict=True)
-            if not reduced
-        ]
         side = form.segmented or form.across
-        shape = (*outer[:-1], count, outer[-1]) if side else (*outer, count)
-        wide = self._machine.wide
-        dtypes = [
-            *(accumulated(each.op, each.expression.dtype, wide=wide) for each in group.reductions),
-            *(root.dtype for fold in group.folds for root in fold.elements),
-        ]
-        temporaries = [self._temporary(dtype, prod(shape)) for dtype in dtypes]
-        self._run(group, loops, form, [*(arrays[k] for k in kept), *written, *temporaries])
-        axes = tuple(at == len(shape) - 1 - side for at in range(len(shape)))
-        spans = tuple(not axis for axis in axes)
-        inputs = tuple(
-            GroupInput(TensorType(dtype, shape), (True,) * len(shape)) for dtype in dtypes
+        shape = parts.shape_of(loops, count, across=side)
+        dtypes = parts.dtypes_of(group, self._machine)
+        numbers = tuple(self._temporary(dtype, prod(shape)) for dtype in dtypes)
+        self._run(group, loops, form, [*(arrays[k] for k in kept), *written, *numbers])
+        return parts.Parts(dtypes, numbers, shape, len(shape) - 1 - side)
+
+    def _add_scan(self, group: Group, inputs: tuple[int, ...], outputs: Sequence[int]) -> bool:
+        """Add the launches of scans in parts, if that keeps neighbours busy.
+
+        They reduce the parts, scan the results, and scan each part from there.
+        """
+        if not parts.is_scanned_in_parts(group, self._machine):
+            return False
+        total = replace(
+            group,
+            reductions=tuple(replace(each, running=False) for each in group.reductions),
+            outputs=(),
         )
-        reductions = tuple(
-            Reduction(each.op, parameter(at, dtypes[at]), axes)
-            for at, each in enumerate(group.reductions)
-        )
-        folds, at = [], len(reductions)
-        for fold in group.folds:
-            size = len(fold.elements)
-            elements = tuple(parameter(at + k, dtypes[at + k]) for k in range(size))
-            folds.append(groups.Fold(elements, fold.initial, fold.combine, axes))
-            at += size
-        outputs = tuple(
-            GroupOutput(
-                parameter(len(inputs) + at, dtypes[at], result.type.dtype),
-                TensorType(result.type.dtype, tuple(outer)),
-                spans,
-            )
-            for at, (_, result) in enumerate(targets)
-        )
-        combined = Group(f"{group.name}: parts", shape, inputs, reductions, outputs, tuple(folds))
-        self.add(combined, tuple(temporaries), tuple(number for number, _ in targets))
+        loops, other = Loops(group), Loops(used(total)[0])
+        if (loops.lengths, loops.reduced) != (other.lengths, other.reduced):
+            return False
+        axis = loops.reduced.index(True)
+        part = parts.choose_part(loops, axis, self._machine, alone=True)
+        made = self._add_part_kernel(total, inputs, part=part)
+        carried = [self._temporary(dtype, prod(made.shape)) for dtype in made.dtypes]
+        self.add(made.sums_before(group), made.numbers, tuple(carried))
+        form = form_of(loops, self._machine, split=True, alone=True)
+        loops.values.update(part=part, parts=-(-loops.lengths[axis] // part))
+        self._run(group, loops, form, [*inputs, *outputs, *carried])
+        return True
 
     def _add_nest(
         self, group: Group, arrays: Sequence[int], over: Sequence[bool] | None = None
