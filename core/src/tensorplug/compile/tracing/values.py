@@ -35,14 +35,13 @@ class Constant:
     def number(self) -> Scalar | None:
         """Return the number that all elements are; None if that is not known.
 
-        It may be read from the device.
+        It may be read from the device, once.
         """
         if isinstance(self.uniform, Constant):
             return self.uniform.number()
         if self.uniform is None and self.placement.type.size == 1:
             array = self.placement.device.backend.to_host(self.buffer)
-            number: Scalar = array.reshape(()).item()
-            return number
+            self.uniform = array.reshape(()).item()
         return self.uniform
 
 
