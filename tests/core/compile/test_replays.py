@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug.errors import ShapeError
+from tensorplug.errors import ArgumentError, ShapeError
+from tensorplug.ops.extents import SLICE
+from tensorplug.plugin import dispatch
 from tensorplug.tensors import tree
 
 if TYPE_CHECKING:
@@ -36,6 +38,13 @@ SEEN: dict[Any, float] = {SQUARE: 10.0}
 def block(x: Any) -> Any:
     h = tp.nn.layer_norm(x) @ tp.asarray(WEIGHTS)
     return x + tp.nn.softmax(h @ tp.matrix_transpose(h)) @ h
+
+
+def first_rows(x: Any) -> Any:
+    try:
+        return dispatch(SLICE, x, begin=(0, 0), size=(6, WIDTH))
+    except ArgumentError:
+        return tp.zeros((1,))
 
 
 def to_both(x: Any) -> Any:
@@ -77,6 +86,7 @@ READ: dict[str, Callable[[Any], Any]] = {
     "vmap of columns": tp.vmap(lambda c: c / c.shape[0], in_axes=1),
     "jvp": lambda x: tp.jvp(lambda y: tp.mean(y * y), (x,), (x,))[1],
     "scan": lambda x: tp.scan(lambda carry, row: (carry + row, carry), x[0], x)[1],
+    "an error that is caught": first_rows,
     "branch": lambda x: tp.cond(tp.sum(x) > 0, lambda: x / x.shape[0], lambda: x),
 }
 FUNCTIONS = {**UNREAD, **READ}
@@ -204,3 +214,13 @@ def test_gradients_of_a_function_at_a_size_that_was_not_traced() -> None:
         x = tp.asarray(numbers(n, WIDTH))
         mine, eager = (tp.grad(lambda x, f=f: tp.sum(f(x) ** 2))(x) for f in (f, block))
         np.testing.assert_allclose(mine.numpy(), eager.numpy(), rtol=2e-4, atol=2e-5)
+
+
+def test_a_tensor_that_was_placed_elsewhere_decides_at_each_size() -> None:
+    scale = tp.asarray(WEIGHTS[0], device="minimal")
+    f = tp.compile(lambda x: x > scale)
+    for n in (3, 5, 7):
+        result = f(tp.asarray(numbers(n, WIDTH)))
+        assert result.device == "minimal"
+        assert result.is_committed
+        np.testing.assert_array_equal(result.numpy(), numbers(n, WIDTH) > WEIGHTS[0])

@@ -334,7 +334,7 @@ class Compiled(Generic[P, R]):
         """Trace the function; keep the trace, if calls with other sizes may use it again."""
         traced = trace_request(request)
         if may_replay(traced):
-            template = Template(traced, request.floats)
+            template = Template(traced, request.device, request.floats)
             key = without_sizes(signature)
             remember(self._templates, key, request.floats.given, template, LIMIT)
         return Specialized.of(request, traced)
@@ -344,7 +344,11 @@ class Compiled(Generic[P, R]):
         if not self._templates:
             return None
         template = find(self._templates, without_sizes(signature), request.floats.given)
-        if template is None or template.traced.state is not request.engine.registry.state:
+        if (
+            template is None
+            or template.traced.state is not request.engine.registry.state
+            or template.device is not request.device  # a tensor that the function uses decides
+        ):
             return None
         traced = replay(template.traced, request)
         if traced is None:
@@ -353,7 +357,8 @@ class Compiled(Generic[P, R]):
         request = request._replace(floats=template.floats)
         try:
             special = Specialized.of(request, traced)
-        except KernelRefusedError:  # at these sizes, a kernel leaves the call to its decomposition
+        except (KernelRefusedError, ArgumentError):
+            # A kernel leaves a call of these sizes to its decomposition, or refuses it.
             return None
         special.shared = True
         return special

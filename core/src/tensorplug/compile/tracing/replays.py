@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tensorplug.compile.arguments.floats import Floats
     from tensorplug.compile.tracing.bodies import Request, Traced
     from tensorplug.compile.tracing.values import Constant
+    from tensorplug.dispatch.device import Device
     from tensorplug.engine.plans import Plan
 
 
@@ -32,12 +33,13 @@ class _OtherSizesError(Exception):
 
 @dataclass(eq=False, slots=True)
 class Template:
-    """A trace that may be used again, and the floats that its function read.
+    """A trace on a device that may be used again, and the floats that its function read.
 
     ``used``: whether it was since it was stored.
     """
 
     traced: Traced
+    device: Device
     floats: Floats
     used: bool = False
 

@@ -297,7 +297,11 @@ class Trace:
     def resolve(self, engine: Engine, plan: Plan) -> list[Step]:
         """Resolve ``plan`` so that it records calls of the real device's plan or decomposition."""
         real = self._real(plan)
-        steps = resolve(engine, real)
+        try:
+            steps = resolve(engine, real)
+        except BaseException:  # which the function may catch, and depends on sizes
+            self.exact = True
+            raise
         if self.expands(real) and resolve_decomposition(plan, []):
             plan.call = partial(self._expand, real, plan.call)
         else:
