@@ -37,12 +37,11 @@ class Constant:
 
         It may be read from the device, once.
         """
-        if isinstance(self.uniform, Constant):
-            return self.uniform.number()
-        if self.uniform is None and self.placement.type.size == 1:
+        uniform = self.uniform
+        if uniform is None and self.placement.type.size == 1:
             array = self.placement.device.backend.to_host(self.buffer)
-            self.uniform = array.reshape(()).item()
-        return self.uniform
+            uniform = self.uniform = array.reshape(()).item()
+        return uniform.number() if isinstance(uniform, Constant) else uniform
 
 
 def error(message: str) -> CompileError:
