@@ -40,6 +40,7 @@ DECOMPOSED_ON_PURPOSE: Final[dict[str, str]] = {  # kernel: why the decompositio
     "Rsqrt": SHORT,
     "ScaledDotProductAttention": FUSED,
     "ScaledDotProductAttentionGrad": FUSED,
+    "SigmoidGrad": SHORT,
     "SoftmaxCrossEntropy": SHORT,
     "SoftmaxCrossEntropyGrad": SHORT,
     "SoftmaxGrad": SHORT,
@@ -48,8 +49,13 @@ DECOMPOSED_ON_PURPOSE: Final[dict[str, str]] = {  # kernel: why the decompositio
     "SparseFillEmptyRows": HOST,
     "SparseReshape": HOST,
     "SquaredDifference": SHORT,
+    "StaticRegexReplace": HOST,
+    "StringNGrams": HOST,
+    "StringSplit": HOST,
+    "StringToHashBucketFast": HOST,
     "Tile": SHORT,
     "UpperBound": SHORT,
+    "Where": HOST,
 }
 
 

@@ -210,24 +210,6 @@ def _complex_sigmoid(x: Array) -> Any:
     return np.where(below, small, 1) / (1 + small)
 
 
-@kernels.prepare(specs.SIGMOID_GRAD, because="faster")
-def sigmoid_grad(dy: TensorType, x: TensorType, *, out: TensorType) -> Call:
-    """Divide ``e**-|x|`` twice by what the sigmoid divides once by."""
-    dtype = working(out.dtype)
-    one = dtype.type(1)
-
-    def work(result: Array, dy: Array, x: Array) -> None:
-        slope = np.asarray(np.abs(x.astype(dtype, copy=False)))
-        np.negative(slope, out=slope)
-        np.exp(slope, out=slope)
-        total = slope + one
-        slope /= total
-        slope /= total
-        np.multiply(slope, dy, out=result, casting="same_kind")
-
-    return elementwise_kernel(work, out, in_blocks=True)
-
-
 def _shifting(axis: int, dtype: np.dtype[Any], out: TensorType) -> Call:
     """Return a function that subtracts the maximum, so that no power of e overflows."""
     allocate = allocator(out.shape, dtype)
