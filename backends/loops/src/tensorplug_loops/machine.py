@@ -13,9 +13,9 @@ class Machine:
     vectors of work-items. ``masked``: whether vectors are read and written in part at no cost;
     otherwise the last vector of a row overlaps the one before. ``tile_bytes``: of a vector, if the
     dialect has lanes in tiles of products only, which load, store, add and multiply whole vectors.
-    ``cache_bytes``: of a core's memory in which to keep what is read again. ``lanes``: of a
-    vector, at most. ``segment``: how many elements along an axis a work-item takes, if it takes
-    several.
+    ``tile_rows``: of a tile, at most; 0 if it is to fill the registers. ``cache_bytes``: of a
+    core's memory in which to keep what is read again. ``lanes``: of a vector, at most.
+    ``segment``: how many elements along an axis a work-item takes, if it takes several.
     ``registers``: the number of vector registers. ``cores``: how many work-groups run at the same
     time. ``group_size``: work-items of a work-group, at most, 1 if there are none.
     ``shared_bytes``: of memory that they share. ``neighbours``: whether work-items that are
@@ -29,6 +29,7 @@ class Machine:
     vector_bytes: int = 0
     masked: bool = False
     tile_bytes: int = 0
+    tile_rows: int = 0
     cache_bytes: int = 1 << 19
     lanes: int = 64
     segment: int = 1 << 14

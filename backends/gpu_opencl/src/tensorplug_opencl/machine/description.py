@@ -31,6 +31,7 @@ def describe_loops(device: cl.Device, limits: Limits, *, is_cpu: bool, atomics64
         vector_bytes=vector_bytes,
         lanes=lanes,
         segment=1024,
+        tile_rows=6,  # with more, drivers keep sums in memory
         registers=32 if vector_bytes == 64 else 16,  # those of AVX-512
         cores=device.max_compute_units,
         group_size=1 if is_cpu else min(device.max_work_group_size, _GROUP),

@@ -11,6 +11,9 @@ blocks, and B for each row: for small blocks, that takes as long as multiplying.
 
 Vectors are read as elements of arrays of vectors: ``vload`` is a call that some drivers do not
 inline, and then all registers are spilled to memory around it.
+
+The library's tiles (``tensorplug_loops.schedule.product_tiles``) take 0.9 to 1.2 times as long on
+Intel's driver: products of 128 to 512 rows, of float32. Convolutions read these panels too.
 """
 
 from __future__ import annotations

@@ -10,6 +10,9 @@ along the columns ("sums": rows of B are multiplied by a number each and added u
 - "sums": on a CPU a work-item takes many neighbouring columns, in vectors, along ``DEEP`` rows
   of B at a time, so that it reads long pieces of memory. On a GPU each work-item has a column.
 
+The library's nests, whose sums of float32 are float64, take 0.9 to 1.4 times as long for products
+of 512 x 512, and of 4096 x 4096 as "dots"; 3 to 5 times as "sums" (Intel's driver).
+
 If this gives the device too little to do, the inner axis is cut into slices, whose sums a second
 kernel adds up. Sums of a few terms are compensated (``products.write_sum``).
 """

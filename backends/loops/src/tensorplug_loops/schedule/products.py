@@ -214,7 +214,7 @@ def tile_of(loops: Loops, machine: Machine) -> Tile | None:
     if m < _LEAST or n < _LEAST or k < _LEAST:
         return None
     lanes = min(most, 1 << (n - 1).bit_length())
-    rows, vectors = _choose(m, n, lanes, machine.registers if most > 1 else 16)
+    rows, vectors = _choose(m, n, lanes, machine)
     depth = _DEPTH // dtype.itemsize
     split = next(
         at for at in range(len(roles.inner)) if _length(loops, roles.inner[at + 1 :]) <= depth
@@ -257,12 +257,12 @@ def _even(count: int, most: int) -> int:
     return -(-count // -(-count // most))
 
 
-def _choose(m: int, n: int, lanes: int, registers: int) -> tuple[int, int]:
+def _choose(m: int, n: int, lanes: int, machine: Machine) -> tuple[int, int]:
     """Return the rows and vectors of a tile: those that compute the fewest useless sums."""
     if lanes == 1:
         return 4, 4
     vectors = min((2, 1), key=lambda each: -(-n // (each * lanes)) * (each + 1))
-    largest = 12 if registers >= _WIDE else 6
+    largest = machine.tile_rows or (12 if machine.registers >= _WIDE else 6)
     if m > 16 * largest:
         return largest, vectors
     candidates = [each for each in (12, 8, 6, 4) if each <= largest]
