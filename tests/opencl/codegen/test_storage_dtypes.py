@@ -20,9 +20,9 @@ from tests.core.support.storage_formats import (
 )
 
 import tensorplug as tp
-from tensorplug.plugin import TensorType
+from tensorplug.plugin import Expression, Group, GroupInput, GroupOutput, TensorType, expressions
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl.kernels import complexes, elementwise
+from tensorplug_opencl.kernels import complexes
 
 RNG = np.random.default_rng(5)
 POWERS = dt.float8_e8m0fnu
@@ -46,9 +46,16 @@ def of_bits(dtype: dt.DType) -> Any:
 def converted(device: Any, x: Any, dtype: dt.DType) -> Any:
     """Return x in ``dtype``; elements for storage as bytes."""
     source, target = TensorType(dt.of(x.dtype), x.shape), TensorType(dtype, x.shape)
-    of_complex = dt.COMPLEX & {source.dtype, dtype}
-    cast = complexes.cast if of_complex else elementwise.cast
-    made = cast(source, dtype=dtype, backend=device, out=target)(device.from_host(x))
+    if dt.COMPLEX & {source.dtype, dtype}:
+        cast = complexes.cast(source, dtype=dtype, backend=device, out=target)
+        made = cast(device.from_host(x))
+    else:
+        spans, value = (True,) * x.ndim, expressions.parameter(0, source.dtype)
+        output = GroupOutput(Expression("cast", dtype, (value,)), target, spans)
+        cast = device.compile_form(
+            Group("Cast", x.shape, (GroupInput(source, spans),), (), (output,))
+        )
+        (made,) = cast(device.from_host(x))
     assert made.type == target
     actual = device.to_host(made)
     assert actual.dtype == dtype.numpy

@@ -9,10 +9,9 @@ import pytest
 from tests.opencl.device.conftest import fake, judge
 
 from tensorplug.errors import BackendUnavailableError, BackendWarning, KernelRefusedError
-from tensorplug.plugin import specs
+from tensorplug.plugin import Group, GroupInput, GroupOutput, expressions
 from tensorplug_opencl.backend import OpenCLBackend
 from tensorplug_opencl.device import Found
-from tensorplug_opencl.kernels.expressions import prepare_rule
 from tensorplug_opencl.machine.limits import NONE as NO_LIMITS
 from tensorplug_opencl.machine.limits import TRIED_LATER, Limits
 from tensorplug_opencl.programs.program import Programs, read_title
@@ -43,13 +42,13 @@ def test_the_first_stages_are_one_program(monkeypatch, folder, target, tmp_path)
     opened = OpenCLBackend(target, actual.limits, lambda: parent.finish(target))
     try:
         x = opened.from_host(np.ones(1000, np.float32))
-        add = elementwise_sum(opened.runtime, x.type)
+        add = elementwise_sum(opened, x.type)
         assert np.array_equal(opened.to_host(add(x, x)), np.full(1000, 2, np.float32))
         assert not parent.find_verdicts([target])[0].finished
         (file,) = folder.glob("*.verdict.json")
         assert not json.loads(file.read_text())["finished"]
         y = opened.from_host(np.ones(1000, np.int32))
-        add = elementwise_sum(opened.runtime, y.type)
+        add = elementwise_sum(opened, y.type)
         assert np.array_equal(opened.to_host(add(y, y)), np.full(1000, 2, np.int32))
         assert parent.find_verdicts([target])[0].finished
         assert json.loads(file.read_text())["finished"]
@@ -57,8 +56,13 @@ def test_the_first_stages_are_one_program(monkeypatch, folder, target, tmp_path)
         opened.close()
 
 
-def elementwise_sum(runtime, type_):
-    return prepare_rule(runtime, specs.ADD, [type_, type_], type_)
+def elementwise_sum(opened, type_):
+    """Return the sum of two arrays as a group."""
+    read, parameter = GroupInput(type_, (True,)), expressions.parameter
+    total = parameter(0, type_.dtype) + parameter(1, type_.dtype)
+    group = Group("sum", type_.shape, (read, read), (), (GroupOutput(total, type_, (True,)),))
+    add = opened.compile_form(group)
+    return lambda a, b: add(a, b)[0]
 
 
 # The process that builds programs ----------------------------------------------------------------
@@ -90,7 +94,7 @@ def opened(folder, target):
 
 def double_ones(opened):
     x = opened.from_host(np.ones(1000, np.float32))
-    return opened.to_host(elementwise_sum(opened.runtime, x.type)(x, x))
+    return opened.to_host(elementwise_sum(opened, x.type)(x, x))
 
 
 def test_the_process_of_the_trial_builds_programs(opened, own_builds, folder):

@@ -102,10 +102,8 @@ class OpenCLBackend(OpenedDevice):
 
     def compile_group(self, group: Group) -> Callable[..., list[DeviceBuffer]] | None:
         """Return a function that computes a group, or None to decline it."""
-        from tensorplug_opencl.groups import loops, preparation, recipes  # late: load kernels
+        from tensorplug_opencl.groups import loops  # late: loads kernels
 
-        if not group.reductions and recipes.is_plain(group):
-            return preparation.compile_group(group, self.runtime)
         try:
             return loops.compile_group(group, self.runtime)
         except KernelRefusedError:  # too many arguments
@@ -117,7 +115,7 @@ class OpenCLBackend(OpenedDevice):
 
         if any(each.combine in {"sum", "prod"} for each in group.outputs):
             return None  # floats would be added one after the other; ScatterND does it in parallel
-        return self.compile_group(group) or loops.compile_group(group, self.runtime)
+        return loops.compile_group(group, self.runtime)
 
     def owns_memory(self, buffer: DeviceBuffer) -> bool:
         """Return whether the memory is the pool's, and no view or array has it as well."""

@@ -19,6 +19,7 @@ from tensorplug.plugin import (
     KernelTable,
     RegistrationError,
     TensorType,
+    specs,
 )
 from tensorplug.plugin import dtypes as dt
 from tensorplug_loops.kernels import kernel_table
@@ -47,6 +48,16 @@ FORMS: Final = frozenset(
         *("ResizeBilinear", "ResizeBilinearGrad", "ResizeNearestNeighborGrad"),
         *("Sum", "Prod", "Mean", "Max", "Min", "Any", "All", "ArgMax", "ArgMin"),
         *("Cumsum", "Cumprod"),
+        *("Cast", "Select"),
+        # Arithmetic, comparison, elementary functions, bits.
+        *(
+            spec.name
+            for spec in specs
+            if spec.expression_rule is not None
+            and len(spec.input_names) in {1, 2}
+            and not spec.attributes
+            and spec is not specs.IDENTITY
+        ),
     }
 )
 

@@ -114,6 +114,11 @@ class Runtime:
         self.finish_trial()
         return self.limits.atomics64
 
+    @property
+    def is_tried(self) -> bool:
+        """Whether nothing is left of the trial."""
+        return self._finish_trial is None
+
     @cached_property
     def description(self) -> Machine:
         """The device, as schedules of loops see it; they may use whatever it has."""

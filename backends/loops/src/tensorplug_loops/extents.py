@@ -20,6 +20,9 @@ class _Extent(NamedTuple):
 
 
 _BITS: Final = 31
+_KEPT: Final = 1 << 14
+# Kernels whose indices fit, for all numbers of so many bits, and items.
+_fitting: Final[dict[tuple[int, tuple[int, ...]], Kernel]] = {}
 
 
 def fit(kernel: Kernel, numbers: Sequence[int], items: int) -> bool:
@@ -33,9 +36,32 @@ def fit(kernel: Kernel, numbers: Sequence[int], items: int) -> bool:
         items: how many work-items, or work-groups, there are.
 
     """
+    signed = (value.bit_length() * (-1 if value < 0 else 1) for value in numbers)
+    bits = (*signed, items.bit_length())
+    known = id(kernel), bits
+    if known in _fitting:
+        return True
+    if _fits(kernel, [_of_bits(each) for each in bits[:-1]], (1 << bits[-1]) - 1):
+        if len(_fitting) >= _KEPT:
+            del _fitting[next(iter(_fitting))]
+        _fitting[known] = kernel
+        return True
+    return _fits(kernel, [_Extent(value, value) for value in numbers], items)
+
+
+def _of_bits(count: int) -> _Extent:
+    """Return the extent of all numbers of so many bits; of negative ones, if it is negative."""
+    if not count:
+        return _Extent(0, 0)
+    low, high = 1 << (abs(count) - 1), (1 << abs(count)) - 1
+    return _Extent(low, high) if count > 0 else _Extent(-high, -low)
+
+
+def _fits(kernel: Kernel, numbers: Sequence[_Extent], items: int) -> bool:
+    """Return whether all fits for numbers in these extents, and for at most so many items."""
     names = {
-        number.name: _Extent(int(value), int(value))
-        for number, value in zip(kernel.numbers, numbers, strict=True)
+        number.name: extent
+        for number, extent in zip(kernel.numbers, numbers, strict=True)
         if number.dtype is dt.int64
     }
     try:

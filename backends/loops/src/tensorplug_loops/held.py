@@ -1,12 +1,14 @@
 """Groups of dtypes that no compiler has, as groups of others in the same memory.
 
-What is only moved, such as a dtype for storage, is moved as whole numbers of its size. A complex
+What is only moved, such as a dtype for storage, is moved as whole numbers of its size, and becomes
+other numbers by its bits. A complex
 number is two real ones along one more axis, if all that is done are sums: these treat both alike.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -14,6 +16,7 @@ import numpy as np
 from tensorplug.plugin import Expression, Group, GroupInput, TensorType, expressions
 from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import groups as loops
+from tensorplug_loops import formats
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,8 +24,20 @@ if TYPE_CHECKING:
     from tensorplug.plugin import DType, Scalar
 
 _BITS: Final = {1: dt.uint8, 2: dt.uint16, 4: dt.uint32, 8: dt.uint64}
+_MOST: Final = 2048
 _MOVES: Final = {"parameter", "constant", "where"}
 _SUMS: Final = _MOVES | {"add", "subtract", "negative"}
+
+
+def dtypes_of(group: Group) -> frozenset[DType]:
+    """Return the dtypes of all arrays and values."""
+    arrays = [*(each.type for each in group.inputs), *(each.type for each in group.outputs)]
+    return _dtypes_in(tuple(group.expressions())).union(type_.dtype for type_ in arrays)
+
+
+@lru_cache(_MOST)
+def _dtypes_in(roots: tuple[Expression, ...]) -> frozenset[DType]:
+    return frozenset(node.dtype for node in expressions.order(roots, lambda _: False))
 
 
 def in_real_numbers(group: Group) -> Group | None:
@@ -30,28 +45,23 @@ def in_real_numbers(group: Group) -> Group | None:
 
     Complex arrays have one more axis of length 2, the last one. None if there is no such group.
     """
-    nodes = expressions.linearize(group.expressions())
-    initial = [each.initial for each in group.outputs if each.initial is not None]
-    types = [*(each.type for each in group.inputs), *(each.type for each in group.outputs)]
-    used = {node.dtype for node in (*nodes, *initial)} | {type_.dtype for type_ in types}
-    foreign = used & (dt.COMPLEX | dt.STORAGE)
+    foreign = dtypes_of(group) & (dt.COMPLEX | dt.STORAGE)
     if not foreign:
         return group
+    nodes = expressions.linearize(group.expressions())
     if group.folds:
         return None
     own = [node for node in nodes if node.dtype in foreign]
-    compared = any(
-        operand.dtype in foreign
-        for node in nodes
-        if node.dtype not in foreign
-        for operand in node.operands
-    )
     ops = {node.op for node in own}
+    ops |= {
+        node.op
+        for node in nodes
+        if node.dtype not in foreign and any(operand.dtype in foreign for operand in node.operands)
+    }
     sums = {each.op for each in group.reductions if each.expression.dtype in foreign}
     meets = {each.combine for each in group.outputs if each.type.dtype in foreign}
-    moved = ops <= _MOVES and not sums and meets <= {None, "last"}
-    if compared:
-        return None
+    moves = _MOVES | {"cast"} if foreign <= dt.STORAGE else _MOVES
+    moved = ops <= moves and not sums and meets <= {None, "last"}
     if moved and all(dtype.itemsize in _BITS for dtype in foreign):
         return _rewritten(group, {dtype: _BITS[dtype.itemsize] for dtype in foreign}, _bits)
     if foreign <= dt.COMPLEX and ops <= _SUMS and sums | meets <= {None, "last", "sum"}:
@@ -82,6 +92,8 @@ def _rewritten(
         dtype = new.get(node.dtype, node.dtype)
         if node.op == "constant" and dtype is not node.dtype:
             return constant(node)
+        if node.op == "cast":
+            return _cast(operands[0], node.operands[0].dtype, node.dtype)
         return Expression(node.op, dtype, operands, node.value)
 
     def outside(each: GroupInput) -> Scalar | None:
@@ -106,6 +118,13 @@ def _rewritten(
     )
 
 
+def _cast(x: Expression, source: DType, target: DType) -> Expression:
+    """Convert between numbers and the bits of dtypes for storage."""
+    if source in dt.STORAGE:
+        x = formats.decode(x, source)
+    return (formats.encode if target in dt.STORAGE else expressions.cast)(x, target)
+
+
 def _map(
     roots: Sequence[Expression],
     rule: Callable[[Expression, tuple[Expression, ...]], Expression],
@@ -116,7 +135,7 @@ def _map(
     return [new[id(root)] for root in roots]
 
 
-def _paired(group: Group, foreign: set[DType]) -> Group | None:
+def _paired(group: Group, foreign: frozenset[DType]) -> Group | None:
     """Return the group with an axis for the parts of complex numbers."""
     last = len(group.shape)
     is_imaginary = expressions.apply("equal", loops.axis(last), 1)

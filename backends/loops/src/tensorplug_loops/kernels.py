@@ -85,7 +85,8 @@ def _prepared(
             made = _empty(outputs)
         compiled = []
         for group, sources in made if isinstance(made, list) else [made]:
-            function = compile_group(replace(group, name=entry.spec.name))
+            named = group if group.name else replace(group, name=entry.spec.name)
+            function = compile_group(named)
             if function is None:
                 raise KernelRefusedError("the compiler of groups declines it")
             tables = [(at, each) for at, each in enumerate(sources) if not isinstance(each, int)]

@@ -172,15 +172,18 @@ class Group:
         Constants that start a fold or an
         output, and how states combine, are not among them.
         """
-        return [
-            *(reduction.expression for reduction in self.reductions),
-            *(output.expression for output in self.outputs),
-            *(element for fold in self.folds for element in fold.elements),
-            *(part for index in self._indices() for part in index or ()),
+        roots = [
+            *[reduction.expression for reduction in self.reductions],
+            *[output.expression for output in self.outputs],
         ]
+        for fold in self.folds:
+            roots += fold.elements
+        for index in self._indices():
+            roots += index or ()
+        return roots
 
     def _indices(self) -> list[Index | None]:
-        return [*(each.index for each in self.inputs), *(each.index for each in self.outputs)]
+        return [*[each.index for each in self.inputs], *[each.index for each in self.outputs]]
 
     def rewritten(
         self, expressions: Sequence[Expression], inputs: Sequence[GroupInput] = ()

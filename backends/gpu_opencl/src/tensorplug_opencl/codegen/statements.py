@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 from tensorplug.algorithms import elementary
 from tensorplug.plugin import Expression, KernelRefusedError, expressions
 from tensorplug.plugin import dtypes as dt
-from tensorplug_opencl.codegen import conversions, ctypes, formats, numbers
+from tensorplug_loops import formats
+from tensorplug_opencl.codegen import conversions, ctypes, numbers
 from tensorplug_opencl.codegen.numbers import Value
 
 if TYPE_CHECKING:

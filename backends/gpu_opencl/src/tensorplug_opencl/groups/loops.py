@@ -1,4 +1,4 @@
-"""Groups that use the whole language of loops, by the library that schedules them."""
+"""Groups as kernels, by the library that schedules loops and writes them in the dialect."""
 
 from __future__ import annotations
 
@@ -7,30 +7,35 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug.plugin import Group, TensorType, expressions
+from tensorplug.plugin import Group, KernelRefusedError, TensorType
 from tensorplug.plugin import dtypes as dt
 from tensorplug_loops import extents, held
 from tensorplug_loops.dialects import opencl_c
 from tensorplug_loops.schedule import plan
 from tensorplug_opencl import pairs
 from tensorplug_opencl.codegen import calls
-from tensorplug_opencl.groups.element_groups import check_arguments
+from tensorplug_opencl.machine.description import describe_loops
 from tensorplug_opencl.machine.features import dtypes_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
+    from tensorplug_loops.machine import Machine
     from tensorplug_loops.schedule import Launch as Planned
+    from tensorplug_loops.schedule import Program
     from tensorplug_loops.statements import Kernel
     from tensorplug_opencl.memory.buffers import DeviceBuffer
     from tensorplug_opencl.runtime import Launch, Runtime
 
     Run = Callable[..., list[DeviceBuffer]]
 
+ARGUMENTS: Final = 1024  # bytes that every device allows
 _HEAVY: Final = 512  # instructions of a work-item from which on groups are small
 _LITTLE: Final = 1 << 18  # instructions that one core does
 _KEPT: Final = 4096
 _NUMBERS: Final = {True: np.int32, False: np.int64}  # by whether indices are narrow
+# What the first part of a device's trial covers; indices are no vectors.
+_TRIED_FIRST: Final = frozenset({dt.float32, dt.int64})
 _texts: Final[dict[tuple[int, bool, bool], tuple[Kernel, str]]] = {}
 
 
@@ -45,66 +50,99 @@ def compile_group(group: Group, runtime: Runtime) -> Run | None:
     real = held.in_real_numbers(group)
     if real is None:
         return None
-    if not _is_narrow(real) and dt.float64 not in dtypes_of(runtime.device, runtime.limits):
+    dtypes = held.dtypes_of(real)
+    if dt.float64 in dtypes and dt.float64 not in dtypes_of(runtime.device, runtime.limits):
         return None
-    size = runtime.description.group_size
-    return calls.shrink_until_allowed(lambda size: _compile(group, real, runtime, size), size)
+    simple = not (real.reductions or real.folds) and dtypes <= _TRIED_FIRST
+    machine = _describe_first(runtime) if simple and not runtime.is_tried else runtime.description
+    size = machine.group_size
+    return calls.shrink_until_allowed(
+        lambda own: _compile(
+            group, real, runtime, machine if own == size else replace(machine, group_size=own)
+        ),
+        size,
+    )
 
 
-def _compile(group: Group, real: Group, runtime: Runtime, group_size: int) -> Run | None:
-    """Return the function of a group, ``real`` without complex numbers, by such work-groups."""
-    program = plan(real, replace(runtime.description, group_size=group_size))
+def _describe_first(runtime: Runtime) -> Machine:
+    """Return the device, as far as the first part of its trial covers it."""
+    return describe_loops(runtime.device, runtime.limits, is_cpu=runtime.is_cpu, atomics64=False)
+
+
+def _compile(group: Group, real: Group, runtime: Runtime, machine: Machine) -> Run | None:
+    """Return the function of a group, ``real`` without complex numbers."""
+    program = plan(real, machine)
     if program is None:
         return None
     makers = [runtime.prepare_empty(output.type) for output in group.outputs]
-    temporaries = [
-        runtime.prepare_empty(TensorType(dtype, (size,))) for dtype, size in program.temporaries
-    ]
-    apart = all(output.into is None for output in group.outputs)
-    launches = [(_launch(runtime, each, apart=apart), each.arrays) for each in program.launches]
-    inputs = range(len(group.inputs))
     into = [
         None if each.into is None or program.reads_after(each.into, at) else each.into
-        for at, each in enumerate(group.outputs, len(inputs))
+        for at, each in enumerate(group.outputs, len(group.inputs))
     ]
-    given = [at for at in inputs if real.inputs[at].type.rank != group.inputs[at].type.rank]
-    # Pairs count their elements otherwise.
-    if not given and len(launches) == 1 and into == [None] and not temporaries:
-        ((launch, arrays),) = launches
+    write = _prepare(group, real, runtime, program)
+    if into == [None]:
         (make,) = makers
-        if arrays == tuple(range(len(group.inputs) + 1)):
 
-            def alone(*buffers: DeviceBuffer) -> DeviceBuffer:
-                result = make()
-                launch(*buffers, result)
-                return result
+        def alone(*buffers: DeviceBuffer) -> DeviceBuffer:
+            result = make()
+            write(*buffers, result)
+            return result
 
-            def run_alone(*buffers: DeviceBuffer) -> list[DeviceBuffer]:
-                return [alone(*buffers)]
+        def run_alone(*buffers: DeviceBuffer) -> list[DeviceBuffer]:
+            return [alone(*buffers)]
 
-            run_alone.alone = alone  # type: ignore[attr-defined]  # for tensorplug_loops.kernels
-            return run_alone
+        run_alone.alone = alone  # type: ignore[attr-defined]  # for tensorplug_loops.kernels
+        return run_alone
 
     def run(*buffers: DeviceBuffer) -> list[DeviceBuffer]:
+        results = [make() for make in makers]
+        write(*buffers, *results)
+        return results
+
+    def overwrite(*buffers: DeviceBuffer) -> list[DeviceBuffer]:
         results = [
             make() if at is None else buffers[at] for make, at in zip(makers, into, strict=True)
         ]
-        everything = [*buffers, *results, *(make() for make in temporaries)]
-        for at in given:
+        write(*buffers, *results)
+        return results
+
+    return run if into.count(None) == len(into) else overwrite
+
+
+def _prepare(group: Group, real: Group, runtime: Runtime, program: Program) -> Callable[..., None]:
+    """Return what writes the outputs, of the buffers of the inputs and then of the outputs."""
+    apart = all(output.into is None for output in group.outputs)
+    launches = [(_launch(runtime, each, apart=apart), each.arrays) for each in program.launches]
+    ranks, own = (
+        [*[each.type.rank for each in one.inputs], *[each.type.rank for each in one.outputs]]
+        for one in (group, real)
+    )
+    paired = [at for at, rank in enumerate(ranks) if own[at] != rank]
+    if len(launches) == 1 and launches[0][1] == tuple(range(len(ranks))) and not paired:
+        return launches[0][0]
+    temporaries = [
+        runtime.prepare_empty(TensorType(dtype, (size,))) for dtype, size in program.temporaries
+    ]
+
+    def write(*buffers: DeviceBuffer) -> None:
+        everything = [*buffers, *(make() for make in temporaries)]
+        for at in paired:  # pairs count their elements otherwise
             everything[at] = pairs.as_pairs(everything[at])
         for launch, arrays in launches:
             launch(*[everything[at] for at in arrays])
-        return results
 
-    return run
+    return write
 
 
-def _is_narrow(group: Group) -> bool:
-    """Return whether nothing in a group is float64."""
-    types = [*(each.type for each in group.inputs), *(each.type for each in group.outputs)]
-    nodes = expressions.linearize(group.expressions())
-    used = {*(type_.dtype for type_ in types), *(node.dtype for node in nodes)}
-    return dt.float64 not in used
+def check_arguments(arrays: int, arguments: Sequence[Any]) -> None:
+    """Check that a kernel may have so many arguments.
+
+    Raises:
+        KernelRefusedError: it may not.
+
+    """
+    if 16 * arrays + sum(argument.nbytes for argument in arguments) > ARGUMENTS:
+        raise KernelRefusedError(f"{arrays} arrays are too many for one kernel")
 
 
 def _launch(runtime: Runtime, planned: Planned, *, apart: bool) -> Launch:

@@ -8,11 +8,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tensorplug.plugin import DType, KernelSpec, KernelTable, TensorType, specs
+from tensorplug.plugin import (
+    DType,
+    Expression,
+    Group,
+    GroupInput,
+    GroupOutput,
+    KernelRefusedError,
+    KernelSpec,
+    KernelTable,
+    TensorType,
+    expressions,
+    specs,
+)
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl.codegen import calls, complex_functions, ctypes, pointwise
 from tensorplug_opencl.codegen.pointwise import Input
-from tensorplug_opencl.kernels.elementwise import cast as cast_real
+from tensorplug_opencl.groups import loops
 
 if TYPE_CHECKING:
     from tensorplug_opencl.codegen.calls import Call
@@ -116,14 +128,27 @@ def cast(x: TensorType, *, dtype: DType, backend: OpenedDevice, out: TensorType)
         return compute(backend, specs.CAST, "x.x != 0 || x.y != 0", {"x": x}, out)
     part = TensorType(dt.real_part(x.dtype), x.shape)
     first = compute(backend, specs.REAL, "x.x", {"x": x}, part)
-    rest = cast_real(part, dtype=dtype, backend=backend, out=out)
+    rest = _convert(backend, part, out)
     return lambda buffer: rest(first(buffer))
+
+
+def _convert(backend: OpenedDevice, x: TensorType, out: TensorType) -> Call:
+    """Return a callable that converts between real numbers."""
+    if x == out:
+        return lambda buffer: buffer
+    spans = (True,) * out.rank
+    value = Expression("cast", out.dtype, (expressions.parameter(0, x.dtype),))
+    inputs, outputs = (GroupInput(x, spans),), (GroupOutput(value, out, spans),)
+    run = loops.compile_group(Group("Cast", out.shape, inputs, (), outputs), backend.runtime)
+    if run is None:
+        raise KernelRefusedError(f"the device does not convert {x.dtype} to {out.dtype}")
+    return lambda buffer: run(buffer)[0]
 
 
 def _widen(x: TensorType, backend: OpenedDevice, out: TensorType) -> Call:
     if x.dtype not in ctypes.STORED:
         part = TensorType(dt.real_part(out.dtype), x.shape)
-        first = cast_real(x, dtype=part.dtype, backend=backend, out=part)
+        first = _convert(backend, x, part)
         rest = _widen(part, backend, out)
         return lambda buffer: rest(first(buffer))
     ctype, real = complex_functions.pair_type(out.dtype), ctypes.stored(dt.real_part(out.dtype))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from tensorplug_loops.dialects import opencl_c
@@ -17,6 +18,7 @@ _LONGEST: Final = 8  # bytes of a number
 _GROUP: Final = 256  # work-items, which any GPU takes and fill it
 
 
+@lru_cache
 def describe_loops(device: cl.Device, limits: Limits, *, is_cpu: bool, atomics64: bool) -> Machine:
     """Return what a schedule needs to know of a device."""
     extensions = device.extensions.split()

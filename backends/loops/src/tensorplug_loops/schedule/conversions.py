@@ -12,6 +12,7 @@ import numpy as np
 from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import expressions as ex
 from tensorplug.plugin import narrowing
+from tensorplug_loops import formats
 
 if TYPE_CHECKING:
     from tensorplug.plugin import DType, Expression, Scalar
@@ -54,10 +55,8 @@ class Converter:
 
     def _narrowed(self, x: Expression, source: DType, target: DType) -> Expression:
         """Convert to a narrow float, rounded once; integers to float16 by way of float32."""
-        if source not in dt.FLOATING and target is not dt.float16 and source.itemsize > 2:
-            x = _sticky(x)
-        if x.dtype is dt.float64:
-            x = _round_to_odd(x)
+        if source in dt.FLOATING or target is not dt.float16:
+            x = formats.to_float32(x)
         x = ex.cast(x, dt.float32)
         if self.held(target) is target:
             return ex.cast(x, target)
@@ -107,34 +106,6 @@ def _pack_upper(x: Expression) -> Expression:
     upper = bits >> 16
     near = (bits + ((upper & 1) + 0x7FFF)) >> 16
     return ex.cast(ex.where(ex.apply("equal", x, x), near, upper | 0x40), dt.uint16)
-
-
-def _round_to_odd(x: Expression) -> Expression:
-    """Convert float64 to float32 such that rounding once more is rounding once.
-
-    An inexact result has an odd last digit. Source: Boldo and Melquiond, Emulation of a FMA
-    and correctly rounded sums: proved algorithms using rounding to odd, 2008.
-    """
-    near = ex.cast(x, dt.float32)
-    back = ex.cast(near, dt.float64)
-    inexact = ex.apply("logical_or", back < x, x < back)
-    above = _size(x) < _size(back)
-    bits = ex.bitcast(near, dt.uint32) - ex.cast(above, dt.uint32)
-    return ex.bitcast(bits | ex.cast(inexact, dt.uint32), dt.float32)
-
-
-def _sticky(x: Expression) -> Expression:
-    """Make the last bits of a large integer one bit, so that float32 holds the rest exactly.
-
-    At least ten bits are left: those of a bfloat16, the next one, and whether others are set.
-    """
-    for bits in (15, 29, 41)[: 1 if x.dtype.itemsize == 4 else 3]:
-        low = x & ((1 << bits) - 1)
-        marked = (x - low) | ex.where(
-            ex.apply("equal", low, 0), ex.constant(0, x.dtype), 1 << (bits - 1)
-        )
-        x = ex.where(_size(ex.cast(x, dt.float32)) < 2.0 ** (bits + 9), x, marked)
-    return x
 
 
 def _whole(x: Expression, target: DType) -> Expression:

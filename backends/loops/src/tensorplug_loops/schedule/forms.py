@@ -7,9 +7,8 @@ work-item's each: then neighbours read from neighbouring rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tensorplug_loops.schedule.lanes import (
     choose_lanes,
@@ -39,8 +38,7 @@ _STAGE: Final = 32 * 33 * 8  # bytes of a tile in the memory of a work-group, at
 _TAP: Final = 3  # length of axes that are unrolled, where there are several
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(NamedTuple):
     """How a kernel runs through loops: with their structure, all that it depends on.
 
     ``segmented``: whether the last axis is a loop in each item, over a segment of ``size``

@@ -62,8 +62,8 @@ def _common_size(roots: tuple[Expression, ...], axis: int, same: frozenset[int])
 def choose_lanes(machine: Machine, loops: Loops, axis: int) -> int:
     """Return the lanes of vectors: as many as numbers of the most common size in a register.
 
-    No more than the axis has elements, and 1 if little is computed of elements that do not lie
-    side by side along the axis.
+    No more than the axis has elements, unless it is the only one, so that one kernel serves all of
+    its lengths; and 1 if little is computed of elements that do not lie side by side along it.
     """
     roots = loops.roots
     apart = [operand for operand in loops.operands if not _is_near(operand, axis)]
@@ -72,9 +72,12 @@ def choose_lanes(machine: Machine, loops: Loops, axis: int) -> int:
     inputs = enumerate(loops.operands[: len(loops.group.inputs)])
     same = frozenset(k for k, operand in inputs if _is_same(operand, axis))
     size = _common_size(tuple(roots), axis, same)
+    lanes = max(1, min(machine.lanes, machine.vector_bytes // size))
+    if len(loops.lengths) == 1 and not loops.reduced[0]:
+        return lanes
     length = max(1, *loops.lengths[axis : axis + 1], 1)
     most = 1 << (length - 1 if machine.masked else length >> 1).bit_length()
-    return max(1, min(machine.lanes, machine.vector_bytes // size, most))
+    return max(1, min(lanes, most))
 
 
 def _is_same(operand: Operand, axis: int) -> bool:
@@ -87,6 +90,8 @@ def _is_near(operand: Operand, axis: int) -> bool:
     """Return whether an operand's elements along an axis are one, or neighbours."""
     offset = operand.offset
     steps = offset.steps[axis : axis + 1]
+    if not offset.rests:
+        return set(steps) <= {0, 1}
     rests = ex.order([rest for _, rest in offset.rests], lambda _: False)
     return set(steps) <= {0, 1} and not any(n.op == "axis" and n.value == axis for n in rests)
 

@@ -7,6 +7,7 @@ all that the kernel depends on: of a stride, whether it is 0, 1 or another numbe
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from tensorplug.plugin import Expression, groups
@@ -89,19 +90,22 @@ class Loops:
             + sum(len(fold.elements) for fold in group.folds)
         )
         operands: list[GroupInput | GroupOutput] = [*group.inputs, *group.outputs]
-        linears = [self._operand(each) for each in operands]
-        self.operands = linears
+        self.operands = [self._operand(each) for each in operands]
+        self._linears = [each.linears() for each in self.operands]
+        self._by_rests = [at for own in self._linears for at in own if at.rests]
         self.roots = group.expressions()[:count]
         roots = tuple(self.everything())
-        merged = self._merge(linears, axes_in(roots), given, over)
+        merged = self._merge(self.operands, axes_in(roots), given, over)
+        axes = tuple([axis for axis, _, _ in merged])
         self.lengths = [length for _, length, _ in merged]
         self.reduced = [reduced for _, _, reduced in merged]
-        for each in linears:
-            for at in each.linears():
-                at.steps = [at.steps[axis] for axis, _, _ in merged]
+        for own in self._linears:
+            for at in own:
+                at.steps = [at.steps[axis] for axis in axes]
+        for each in self.operands:
             for check in each.checks:
                 check.holds = self._holds(check)
-        structure = structure_of(roots, tuple(axis for axis, _, _ in merged))
+        structure = structure_of(roots, axes)
         self.lowered(structure.roots)
         for number, (value, dtype, is_index) in enumerate(structure.constants):
             name = f"q{number}"
@@ -178,26 +182,28 @@ class Loops:
         """Take other expressions for ``everything()``."""
         self.roots = list(new[: len(self.roots)])
         rest = iter(new[len(self.roots) :])
-        for each in self.operands:
-            for at in each.linears():
-                at.rests = [(step, next(rest)) for step, _ in at.rests]
+        for at in self._by_rests:
+            at.rests = [(step, next(rest)) for step, _ in at.rests]
 
     def everything(self) -> list[Expression]:
         """Return the roots, and what is computed of indices."""
-        rests = [rest for each in self.operands for at in each.linears() for _, rest in at.rests]
-        return [*self.roots, *rests]
+        return [*self.roots, *[rest for at in self._by_rests for _, rest in at.rests]]
+
+    def value(self, name: str) -> int:
+        """Return the value of a number of the kernel."""
+        if name in self.values:
+            return self.values[name]
+        kind, (k, j, *rest) = _taken_apart(name)
+        operand = self.operands[k]
+        if kind == "l":
+            return operand.checks[j].limit
+        at = self._linears[k][j]
+        if kind == "o":
+            return at.constant
+        return at.steps[rest[0]] if kind == "s" else at.rests[rest[0]][0]
 
     def _key(self, structure: int) -> Hashable:
         group = self.group
-        for k, operand in enumerate(self.operands):
-            for j, at in enumerate(operand.linears()):
-                self.values[f"o{k}_{j}"] = at.constant
-                for axis, step in enumerate(at.steps):
-                    self.values[f"s{k}_{j}_{axis}"] = step
-                for i, (step, _) in enumerate(at.rests):
-                    self.values[f"r{k}_{j}_{i}"] = step
-            for j, check in enumerate(operand.checks):
-                self.values[f"l{k}_{j}"] = check.limit
         return (
             len(group.inputs),
             tuple(self.reduced),
@@ -205,17 +211,17 @@ class Loops:
                 (
                     operand.dtype,
                     repr(operand.outside),
-                    tuple(check.holds for check in operand.checks),
-                    *(
+                    tuple([check.holds for check in operand.checks]),
+                    *[
                         (
                             _kind(at.constant),
-                            *(_kind(step) for step in at.steps),
-                            *(_kind(step) for step, _ in at.rests),
+                            *[_kind(step) for step in at.steps],
+                            *[_kind(step) for step, _ in at.rests],
                         )
-                        for at in operand.linears()
-                    ),
+                        for at in linears
+                    ],
                 )
-                for operand in self.operands
+                for operand, linears in zip(self.operands, self._linears, strict=True)
             ),
             tuple((each.op, each.running) for each in group.reductions),
             tuple((written((*fold.initial, *fold.combine)), fold.running) for fold in group.folds),
@@ -226,3 +232,9 @@ class Loops:
 
 def _kind(step: int) -> int:
     return step if step in {0, 1} else 2
+
+
+@lru_cache(1 << 12)
+def _taken_apart(name: str) -> tuple[str, list[int]]:
+    """Return the letter of a number's name, and what it counts."""
+    return name[0], [int(part) for part in name[1:].split("_")]

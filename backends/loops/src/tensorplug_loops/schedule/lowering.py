@@ -1,6 +1,7 @@
 """Expressions of the operations that every compiler has (``statements.OPERATIONS``).
 
-Each operation of narrow floats is computed in ``DType.compute`` and rounded.
+Narrow floats are computed in ``DType.compute``, and rounded where an expression ends, or casts to
+their dtype: what one call computes is rounded once.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from tensorplug_loops.machine import Machine
 
 _LEAVES: Final = {"parameter", "axis", "variable"}
-_OF_BITS: Final = {"where"}  # narrow floats are not computed, but moved
 _LOGICAL: Final = {"bitwise_and": "logical_and", "bitwise_or": "logical_or"}
 _LEAST_BITS: Final = 8
 
@@ -41,7 +41,20 @@ class Lowering:
         roots = ex.unify(roots)
         while any(map(self._is_foreign, ex.linearize(roots))):
             roots = ex.unify(self._rewrite(roots, self._expand))
-        return ex.unify(self._rewrite(roots, self._lower))
+        lowered = self._rewrite(roots, self._lower)
+        return ex.unify(
+            [self._held(x, root.dtype) for root, x in zip(roots, lowered, strict=True)]
+        )
+
+    def _held(self, x: Expression, dtype: DType) -> Expression:
+        """Return a number of ``dtype`` as it is held."""
+        is_wide = x.dtype is not self.converter.held(dtype)
+        return self.converter.cast(x, dtype.compute, dtype) if is_wide else x
+
+    def _wide(self, x: Expression, dtype: DType) -> Expression:
+        """Return a number of ``dtype`` as it is computed with."""
+        is_wide = x.dtype is dtype.compute
+        return x if is_wide else self.converter.cast(x, dtype, dtype.compute)
 
     def _is_foreign(self, node: Expression) -> bool:
         return node.op in ex.FUNCTIONS and node.op not in self._functions
@@ -61,7 +74,7 @@ class Lowering:
         return [new[id(root)] for root in roots]
 
     def _lower(self, node: Expression, operands: tuple[Expression, ...]) -> Expression:
-        """Return an operation on operands that are lowered, as they are held."""
+        """Return an operation; narrow floats are as they are held, or wide."""
         held, converter = self.converter.held, self.converter
         if node.op in _LEAVES:
             return _with(node, (), held(node.dtype))
@@ -70,15 +83,19 @@ class Lowering:
             return converter.constant(node.value, node.dtype)
         source = node.operands[-1].dtype  # the first of `where` is a bool
         if node.op == "cast":
-            return converter.cast(operands[0], source, node.dtype)
+            if source is node.dtype:
+                return self._held(operands[0], source)
+            is_wide = operands[0].dtype is not held(source)
+            return converter.cast(operands[0], source.compute if is_wide else source, node.dtype)
         if node.op == "bitcast":
-            return _bits(operands[0], held(node.dtype))
-        wide = source.compute
-        if wide is source or node.op in _OF_BITS:
+            return _bits(self._held(operands[0], source), held(node.dtype))
+        if source.compute is source:
             return self._apply(node, operands)
-        widened = tuple(converter.cast(each, source, wide) for each in operands)
-        result = self._apply(node, widened)
-        return converter.cast(result, wide, source) if node.dtype is source else result
+        first = int(node.op == "where")  # whose condition is a bool
+        condition, rest = operands[:first], operands[first:]
+        if first and all(x.dtype is held(source) for x in rest):  # they are moved
+            return self._apply(node, operands)
+        return self._apply(node, (*condition, *(self._wide(x, source) for x in rest)))
 
     def _apply(self, node: Expression, operands: tuple[Expression, ...]) -> Expression:
         op, dtype = node.op, operands[-1].dtype
@@ -126,18 +143,16 @@ class Lowering:
             low = rest < 0
             return ex.where(low, whole - 1, whole), ex.where(low, rest + b, rest)
         by_zero = ex.apply("equal", b, 0)
-        unfit = by_zero
-        if dtype in dt.SIGNED:  # the least number over -1 wraps: it is itself
-            negated = ex.apply(
-                "logical_and", ex.apply("equal", a, dtype.min), ex.apply("equal", b, -1)
-            )
-            unfit = ex.apply("logical_or", by_zero, negated)
-        divisor = ex.where(unfit, 1, b)
-        whole, rest = _two("quotient", a, divisor), _two("rest", a, divisor)
+        # The least number over -1 wraps. A divisor that depends on the dividend would be slow.
+        turned = ex.apply("equal", b, -1) if dtype in dt.SIGNED else by_zero
+        divisor = ex.where(ex.apply("logical_or", by_zero, turned), 1, b)
+        whole = _two("quotient", a, divisor)
+        rest = a - whole * divisor
         if dtype in dt.SIGNED:
             inexact = ex.apply("logical_not", ex.apply("equal", rest, 0))
             low = ex.apply("logical_and", inexact, ex.apply("bitwise_xor", rest, divisor) < 0)
             whole, rest = ex.where(low, whole - 1, whole), ex.where(low, rest + divisor, rest)
+            whole = ex.where(turned, -a, whole)
         zero = ex.constant(0, dtype)
         return ex.where(by_zero, zero, whole), ex.where(by_zero, zero, rest)
 

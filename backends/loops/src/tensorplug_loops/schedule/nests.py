@@ -54,7 +54,8 @@ class Nest:
         ]
         self._axes = [axis for axis, reduced in enumerate(loops.reduced) if reduced]
         self._lanes = form.lanes
-        self._again = not machine.masked
+        # Kernels of one axis take lengths of less than a vector.
+        self._again = not machine.masked and (len(loops.lengths) > 1 or bool(self._axes))
         self._kept_axes = [at for at, reduced in enumerate(loops.reduced) if not reduced]
         self.cost = cost(loops.roots) + 2 * len(loops.operands)
         self._extra: dict[str, Array] = {}

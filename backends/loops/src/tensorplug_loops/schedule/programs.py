@@ -14,6 +14,7 @@ from tensorplug.plugin import (
 )
 from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import expressions as ex
+from tensorplug_loops.held import dtypes_of
 from tensorplug_loops.schedule import columns, parts, product_tiles, scatters, tiles
 from tensorplug_loops.schedule.forms import Form, form_of
 from tensorplug_loops.schedule.loops import Loops, is_running, reduced_axes
@@ -27,7 +28,7 @@ from tensorplug_loops.schedule.references import (
     results_roots,
     used,
 )
-from tensorplug_loops.schedule.structures import dtypes_in, parameter, renumbered
+from tensorplug_loops.schedule.structures import parameter, renumbered
 from tensorplug_loops.schedule.work_groups import WorkGroups
 
 if TYPE_CHECKING:
@@ -80,12 +81,7 @@ class Program:
 
 def plan(group: Group, machine: Machine) -> Program | None:
     """Return the program of a group; None for one with complex numbers."""
-    dtypes = {
-        *(each.type.dtype for each in group.inputs),
-        *(each.type.dtype for each in group.outputs),
-        *dtypes_in(tuple(group.expressions())),
-    }
-    if not dtypes <= dt.REAL | dt.BOOL:
+    if not dtypes_of(group) <= dt.REAL | dt.BOOL:
         return None
     planner = _Planner(group, machine)
     inputs = range(len(group.inputs))
@@ -178,7 +174,9 @@ class _Planner:
             else:
                 self._add_scatter(replace(group, outputs=(output,)), inputs, outputs[j])
         for spans, numbers in together.items():
-            own = replace(group, outputs=tuple(group.outputs[j] for j in numbers))
+            own = group
+            if len(numbers) < len(group.outputs):
+                own = replace(group, outputs=tuple(group.outputs[j] for j in numbers))
             own, kept = used(own)
             arrays = [inputs[k] for k in kept]
             self._add_nest(own, (*arrays, *(outputs[j] for j in numbers)), spans)
@@ -215,11 +213,10 @@ class _Planner:
             self._run(scatter, loops, form_of(loops, self._machine, split=False), arrays)
         elif 0 not in loops.lengths:
             key = loops.key, self._machine, "scatter"
-            if key not in _kernels:
-                _keep(key, scatters.write(loops, self._machine), 1)
+            made = _kernels.get(key) or _keep(key, scatters.write(loops, self._machine), 1)
             items = [loops.lengths[axis] for axis in scatters.apart(loops, self._machine)]
             cost = prod(loops.lengths) // prod(items) * 8
-            self._launch(key, loops, arrays, prod(items), cost)
+            self._launch(made[0], loops, arrays, prod(items), cost, cost)
         if target != number:
             source = GroupInput(type_, whole)
             rounded = GroupOutput(parameter(0, wide, dtype), output.type, whole)
@@ -294,7 +291,7 @@ class _Planner:
         if part is None:
             part = parts.choose_part(loops, axis, self._machine)
             if parts.takes_columns(loops, form):
-                form = replace(form, columns=True, vectors=1)
+                form = form._replace(columns=True, vectors=1)
                 part = min(loops.lengths[axis], columns.rows_of_item(group))
         count = -(-loops.lengths[axis] // part)
         loops.values.update(part=part, parts=count)
@@ -358,7 +355,10 @@ class _Planner:
                 size = min(kept[-1], columns.SEGMENT)
             segments = -(-kept[-1] // size)
             loops.values.update(size=size, segments=segments)
-            form = replace(form, whole=segments == 1, rows=form.rows and segments == 1)
+            if segments == 1 and len(loops.lengths) > 1:  # of one axis, a kernel takes any length
+                form = form._replace(whole=True)
+            elif form.rows:
+                form = form._replace(rows=False)
             items, inside = prod(kept[: -1 - form.rows]) * segments, inside * min(size, kept[-1])
             inside *= kept[-2] if form.rows else 1
         if form.tiled is not None:
@@ -367,33 +367,27 @@ class _Planner:
             items, inside = items * loops.values["parts"], inside // loops.values["parts"]
         spans = tuple(output.spans for output in group.outputs)
         key = loops.key, self._machine, form, spans, reduced_axes(group)
-        if key not in _kernels:
+        made = _kernels.get(key)
+        if made is None:
             writer = columns.Columns if form.columns else WorkGroups if form.members > 1 else Nest
             writer = writer if form.tiled is None else tiles.Tiles
             nest = writer(loops, self._machine, form)
-            _keep(key, nest.kernel(), nest.cost)
+            made = _keep(key, nest.kernel(), nest.cost)
         steps = max(1, inside // form.members)
-        self._launch(key, loops, arrays, items, steps * _kernels[key][1], steps)
+        self._launch(made[0], loops, arrays, items, steps * made[1], steps)
 
     def _launch(
-        self,
-        key: Hashable,
-        loops: Loops,
-        arrays: Sequence[int],
-        items: int,
-        cost: int,
-        steps: int | None = None,
+        self, kernel: Kernel, loops: Loops, arrays: Sequence[int], items: int, *costs: int
     ) -> None:
-        kernel, _ = _kernels[key]
-        numbers = tuple(loops.values[number.name] for number in kernel.numbers)
-        steps = cost if steps is None else steps
-        self.launches.append(Launch(kernel, tuple(arrays), numbers, items, cost, steps))
+        numbers = tuple([loops.value(number.name) for number in kernel.numbers])
+        self.launches.append(Launch(kernel, tuple(arrays), numbers, items, *costs))
 
 
-def _keep(key: Hashable, kernel: Kernel, cost: int) -> None:
+def _keep(key: Hashable, kernel: Kernel, cost: int) -> tuple[Kernel, int]:
     if len(_kernels) >= _KERNELS_KEPT:
         del _kernels[next(iter(_kernels))]
     _kernels[key] = kernel, cost
+    return kernel, cost
 
 
 def _along(shape: Sequence[int], spans: Sequence[bool]) -> tuple[int, ...]:

@@ -51,6 +51,9 @@ def result_dtypes(group: Group) -> list[DType]:
 def used(group: Group) -> tuple[Group, list[int]]:
     """Return a group without the inputs that it does not read, and the numbers of the others."""
     roots = group.expressions()
+    everything = list(range(len(group.inputs)))
+    if parameters_in(tuple(roots)).issuperset(everything):
+        return group, everything
     indices = [len(each.index or ()) for each in group.inputs]
     own = len(roots) - sum(indices) - sum(len(each.index or ()) for each in group.outputs)
     parts, at = [], own
@@ -63,9 +66,7 @@ def used(group: Group) -> tuple[Group, list[int]]:
         found = parameters_in(pending)
         pending = tuple(root for k in sorted(found - read) if k < len(parts) for root in parts[k])
         read |= found
-    kept = [k for k in range(len(group.inputs)) if k in read]
-    if len(kept) == len(group.inputs):
-        return group, kept
+    kept = [k for k in everything if k in read]
     first = len(group.inputs)
     new = {k: at for at, k in enumerate(kept)}
     new |= {p: p - first + len(kept) for p in read if p >= first}

@@ -69,12 +69,6 @@ def parameters_in(roots: Roots) -> frozenset[int]:
 
 
 @lru_cache(_MOST)
-def dtypes_in(roots: Roots) -> frozenset[DType]:
-    """Return the dtypes of all values."""
-    return frozenset(node.dtype for node in ex.order(roots, lambda _: False))
-
-
-@lru_cache(_MOST)
 def structure_of(roots: Roots, axes: tuple[int, ...]) -> Structure:
     """Return roots of a kernel with these axes of a group; the index along others is 0."""
     constants: list[Constant] = []
