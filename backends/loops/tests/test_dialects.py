@@ -114,6 +114,18 @@ def test_casts(compile_group, source):
         assert_same(compile_group(group)(x), interpreter(group)(x), rtol=0)
 
 
+@each_compiler
+@pytest.mark.parametrize("zero", [0.0, -0.0])
+def test_division_by_a_constant_zero(compile_group, zero):
+    x = np.array([1.5, -2.0, 0.0, -0.0, np.inf, -np.inf, np.nan, 1e-40], np.float32)
+    type_ = TensorType(F, x.shape)
+    output = GroupOutput(X / zero, type_, (True,))
+    group = Group("divided", x.shape, (GroupInput(type_, (True,)),), (), (output,))
+    with np.errstate(all="ignore"):
+        (actual,) = compile_group(group)(x)
+        np.testing.assert_array_equal(actual, x / np.float32(zero))
+
+
 def row_sums(m, n):
     type_ = TensorType(F, (m, n))
     total = Reduction("sum", X, (False, True))

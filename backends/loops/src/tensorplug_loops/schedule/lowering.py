@@ -6,6 +6,7 @@ their dtype: what one call computes is rounded once.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Final
 
 from tensorplug.algorithms import elementary
@@ -111,10 +112,8 @@ class Lowering:
             if op == "abs":
                 (x,) = operands
                 return ex.where(x < 0, -x, x) if dtype in dt.SIGNED else x
-        elif op == "floor_divide":
-            return _floor_divided(*operands)
-        elif op == "remainder":
-            return _remainders(*operands)[1]
+        elif op in _DIVISIONS:
+            return _DIVISIONS[op](*operands)
         if op == "where":
             return ex.where(*operands, likely=ex.is_likely(node))
         return ex.apply(op, *operands)
@@ -231,3 +230,18 @@ def _floor_divided(a: Expression, b: Expression) -> Expression:
     infinite = ex.apply("equal", ex.apply("abs", a), float("inf"))
     special = ex.apply("logical_or", infinite, ex.apply("equal", b, 0))
     return ex.where(special, exact, floor)
+
+
+def _divided(a: Expression, b: Expression) -> Expression:
+    """Return the quotient of floats."""
+    if b.op != "constant" or b.value != 0:
+        return ex.apply("divide", a, b)
+    # The same number: Mesa takes what is divided by a constant 0 for undefined.
+    return a * math.copysign(math.inf, b.value)  # type: ignore[arg-type]  # a float
+
+
+_DIVISIONS: Final[dict[str, Callable[[Expression, Expression], Expression]]] = {
+    "divide": _divided,
+    "floor_divide": _floor_divided,
+    "remainder": lambda a, b: _remainders(a, b)[1],
+}
