@@ -61,6 +61,7 @@ def untried(monkeypatch):
 def installed(monkeypatch, *found):
     """Make these the devices of one platform, in the loader's order."""
     monkeypatch.setattr(loader, "list_platforms", lambda: [platform("any", devices=found)])
+    monkeypatch.setattr(parent, "begin", lambda: None)
 
 
 def judged(monkeypatch, **verdicts):
@@ -298,5 +299,7 @@ def test_missing_pyopencl_is_a_reason(monkeypatch):
 
 def test_kernels_are_for_this_backend_only():
     assert list(plugin.tensorplug_kernels(SimpleNamespace(name="cpu"))) == []
-    tables = plugin.tensorplug_kernels(SimpleNamespace(name="opencl", compile_form=None))
+    runtime = SimpleNamespace(upload_table=None)
+    opened = SimpleNamespace(name="opencl", compile_form=None, runtime=runtime)
+    tables = plugin.tensorplug_kernels(opened)
     assert sum(len(table) for table in tables) >= 64

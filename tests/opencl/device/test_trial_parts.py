@@ -106,6 +106,20 @@ def test_the_process_of_the_trial_builds_programs(opened, own_builds, folder):
     assert not [*folder.glob("*.attempt")]
 
 
+def test_a_process_starts_before_drivers_are_loaded(monkeypatch, child):
+    runs = child()
+    parent.begin()
+    (started,) = parent._children.values()
+    assert parent.find_verdicts([fake()])[0].state == "sound"
+    assert len(runs()) == 1
+    assert [*parent._children.values()] == [started]
+    monkeypatch.setattr(parent, "_known", {})
+    monkeypatch.setattr(parent, "_children", {})
+    parent.begin()  # a verdict is kept: nothing is to be tried, as far as it is known now
+    assert not parent._children
+    started.end()
+
+
 def test_an_idle_process_ends(monkeypatch, opened, own_builds):
     (child,) = parent._children.values()
     child._deadline = 0.0

@@ -162,9 +162,10 @@ class Launch:
         self.form_groups(1)
         self._free: list[_Arguments] = []
         kernel = runtime.programs.lend(self, self._source)
-        if kernel.num_args != 2 * arrays + len(constants):
+        taken = runtime.programs.count_arguments(self._source, kernel)
+        if taken != 2 * arrays + len(constants):
             raise TypeError(
-                f"program {title!r} takes {kernel.num_args} arguments, but there are "
+                f"program {title!r} takes {taken} arguments, but there are "
                 f"2 for each of {arrays} arrays and {len(constants)} constants"
             )
         self._free.append(_Arguments(kernel, arrays, self._constants))

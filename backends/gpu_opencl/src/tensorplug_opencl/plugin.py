@@ -24,6 +24,9 @@ def tensorplug_create_backend(device: str | None) -> Backend:
         BackendUnavailableError: when there is no such device, with the list of those found.
 
     """
+    from tensorplug_opencl.trial import parent
+
+    parent.begin()
     try:
         from tensorplug_opencl.backend import OpenCLBackend
     except ImportError as error:

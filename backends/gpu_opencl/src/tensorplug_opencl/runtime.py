@@ -380,13 +380,17 @@ class Runtime:
 
         """
         self._check_process()
-        if self._finish_trial is not None or self._finished_late:
+        if source not in self.programs and (self._finish_trial or self._finished_late):
             self._check_tried(source)
         title = read_title(source)
         try:
             launch = Launch(self, source, title, arrays, constants, items)
             preferred = HEAVY_GROUP[self.is_cpu] if heavy else LIGHT_GROUP
-            size = choose_group(self.device, launch.kernel, title, preferred, group)
+            groups = self.programs.find_groups(source)
+            size = groups.get((preferred, group), 0)
+            if not size:
+                size = choose_group(self.device, launch.kernel, title, preferred, group)
+                groups[preferred, group] = size
         except cl.Error as error:
             raise faults.translate(error, self.name, f"preparing {title!r}") from error
         launch.form_groups(size, fixed=group is not None)

@@ -29,12 +29,16 @@ class Holder(Protocol):
 class KernelObjects:
     """Who holds the kernel objects of a program, in the order in which they got them.
 
-    Steps are single operations of a deque, for other threads and for signal handlers.
+    ``arguments``: of the kernel, 0 if the driver has not said how many. ``groups``: the sizes of
+    groups that it allows, by those that were asked for. Steps are single operations of a deque,
+    for other threads and for signal handlers.
     """
 
-    __slots__ = ("_holders",)
+    __slots__ = ("_holders", "arguments", "groups")
 
     def __init__(self) -> None:
+        self.arguments = 0
+        self.groups: dict[tuple[int, int | None], int] = {}
         self._holders: deque[ref[Holder]] = deque()  # each one as often as it has objects
 
     def reclaim(self, holder: Holder) -> cl.Kernel | None:

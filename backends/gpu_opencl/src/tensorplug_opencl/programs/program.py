@@ -139,6 +139,9 @@ class Programs:
     def __len__(self) -> int:
         return len(self._built)
 
+    def __contains__(self, source: str) -> bool:
+        return source in self._built
+
     def kernel(self, source: str) -> cl.Kernel:
         """Return a new kernel object for the kernel ``run`` of ``source``.
 
@@ -170,6 +173,16 @@ class Programs:
         except BaseException:
             objects.forget(holder)
             raise
+
+    def count_arguments(self, source: str, kernel: cl.Kernel) -> int:
+        """Return how many arguments a program's kernel takes."""
+        objects = self._find(source).objects
+        objects.arguments = objects.arguments or kernel.num_args
+        return objects.arguments
+
+    def find_groups(self, source: str) -> dict[tuple[int, int | None], int]:
+        """Return the sizes of groups that launches of a program have chosen, and add to."""
+        return self._find(source).objects.groups
 
     def share_text(self, source: str) -> str:
         """Return the one copy of ``source``, which all launches of the program keep."""

@@ -31,16 +31,31 @@ TOGETHER: Final = 4  # trials at once
 ENDED: Final = 2  # trials in a row that ended their process: the device is then unsound
 _CODE: Final = "from tensorplug_opencl.trial.child import main; main()"
 
+_SPARE: Final = ""  # the key of a child that no device has yet
+
 _lock = Lock()  # a signal handler may list the devices meanwhile
 _known: dict[str, Verdict] = {}  # of this process
 _children: dict[str, Child] = {}  # those that have tried devices, by the verdict's key
 _forgot = False
 
 
+def begin() -> None:
+    """Start the process of a trial if no verdict is remembered, before any driver is loaded."""
+    if _children or _known or _is_never() or verdict.has_any():
+        return
+    from tensorplug_opencl.trial.process import Child
+
+    _children[_SPARE] = Child(_CODE)
+
+
+def _is_never() -> bool:
+    # Frozen programs have no interpreter to run the trial with.
+    return settings.read_trial() == "never" or getattr(sys, "frozen", False)
+
+
 def find_verdicts(devices: Sequence[cl.Device]) -> list[Verdict]:
     """Return the verdict on each of ``devices``; try the first stages of new ones concurrently."""
-    # Frozen programs have no interpreter to run the trial with.
-    if settings.read_trial() == "never" or getattr(sys, "frozen", False):
+    if _is_never():
         return [UNTRIED] * len(devices)
     with _lock:
         _forget_if_asked()
@@ -139,9 +154,11 @@ def _run_child(
 
     facts = identity.read_facts(device)
     asked = {"device": facts, "passed": passed, "failed": [*failed], "rest": rest}
-    child = _children.get(key)
+    child = _children.pop(key, None) or _children.pop(_SPARE, None)
     is_new = child is None or child.ended
-    if child is None or is_new:
+    if child is not None and not is_new:
+        _children[key] = child
+    else:
         child = _children[key] = Child(_CODE)
     at, done = "start", False
     try:

@@ -105,6 +105,12 @@ def _find_file(key: str) -> Path | None:
     return None if folder is None else folder / f"{key}{SUFFIX}"
 
 
+def has_any() -> bool:
+    """Return whether a verdict on any device is kept."""
+    folder = cache_folder.find_folder()
+    return folder is not None and any(folder.glob(f"*{SUFFIX}"))
+
+
 def forget() -> None:
     """Forget all verdicts."""
     folder = cache_folder.find_folder()
