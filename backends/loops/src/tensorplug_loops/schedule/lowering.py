@@ -237,7 +237,8 @@ def _divided(a: Expression, b: Expression) -> Expression:
     if b.op != "constant" or b.value != 0:
         return ex.apply("divide", a, b)
     # The same number: Mesa takes what is divided by a constant 0 for undefined.
-    return a * math.copysign(math.inf, b.value)  # type: ignore[arg-type]  # a float
+    factor = math.copysign(math.inf, b.value)  # type: ignore[arg-type]  # a float
+    return ex.apply("multiply", a, factor)
 
 
 _DIVISIONS: Final[dict[str, Callable[[Expression, Expression], Expression]]] = {
