@@ -49,3 +49,13 @@ def test_an_attention_block_of_two_hundred_lengths(core_context, monkeypatch):
         runtime.synchronize()
     assert len(written) <= CLASSES
     assert len(runtime.programs) - before <= CLASSES
+
+
+def test_a_sum_of_any_length_is_one_program(core_context):
+    with use_context(core_context) as context:
+        runtime = context.device.backend.runtime
+        before = len(runtime.programs)
+        for length in (2, 3, 15, 16, 17, 1000, 5000):
+            x = np.arange(length, dtype=np.float32)
+            np.testing.assert_array_equal((tp.asarray(x) + tp.asarray(x)).numpy(), x + x)
+        assert len(runtime.programs) - before <= 1
