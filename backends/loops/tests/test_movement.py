@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from tensorplug.plugin import Group, GroupInput, GroupOutput, TensorType, groups
+from tensorplug.plugin import Group, GroupInput, GroupOutput, Reduction, TensorType, groups
 from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import expressions as ex
 from tensorplug_conformance.interpreter import interpreter
 from tensorplug_loops import native
 from tensorplug_loops.dialects import c
 from tensorplug_loops.machine import Machine
-from tensorplug_loops.schedule import plan, scatters
+from tensorplug_loops.schedule import pieces, plan, scatters
 from tensorplug_loops.schedule.forms import form_of
 from tensorplug_loops.schedule.loops import Loops
 from tensorplug_loops.statements import Shared
 
+from .random_groups import draw
 from .test_dialects import COMPILERS, assert_same, each_compiler
 
 GROUPS = Machine(
@@ -135,3 +139,120 @@ def test_axes_that_no_tile_covers():
     crossed = Loops(turned((50, 50), (1, 0)))
     assert form_of(crossed, GROUPS, split=False).tiled == (0, 1)
     assert form_of(crossed, replace(GROUPS, shared_bytes=8000), split=False).tiled is None
+
+
+def joined(parts, axis=1, rows=64):
+    """Return the group that joins matrices with these numbers of columns, or rows, by tests."""
+    shape = [rows, rows]
+    shape[axis] = sum(parts)
+    inputs, value, end = [], None, 0
+    for length in parts:
+        own = list(shape)
+        own[axis] = length
+        index = [ex.axis(0), ex.axis(1)]
+        index[axis] = index[axis] - end
+        type_ = TensorType(F, tuple(own))
+        inputs.append(groups.mapped(type_, index, tuple(shape), outside=0))
+        x = ex.parameter(len(inputs) - 1, F)
+        value = x if value is None else ex.where(ex.axis(axis) < end, value, x)
+        end += length
+    output = GroupOutput(value, TensorType(F, tuple(shape)), (True, True))
+    return Group("joined", tuple(shape), tuple(inputs), (), (output,))
+
+
+def padded(shape, pads, step=1):
+    """Return the group that reads every element, or every second one, with 1 around them."""
+    target = tuple(n + 2 * pad for n, pad in zip(shape, pads, strict=True))
+    index = [step * ex.axis(at) - pad for at, pad in enumerate(pads)]
+    x = groups.mapped(TensorType(F, shape), index, target, outside=1)
+    output = GroupOutput(ex.parameter(0, F), TensorType(F, target), (True,) * len(shape))
+    return Group("padded", target, (x,), (), (output,))
+
+
+def mirrored(length, pad):
+    """Return the group that repeats the elements at both ends backwards."""
+    at = ex.axis(1) - pad
+    at = ex.where(at < 0, -1 - at, at)
+    at = ex.where(at > length - 1, 2 * length - 1 - at, at)
+    shape = 256, length + 2 * pad
+    x = groups.mapped(TensorType(F, (256, length)), [ex.axis(0), at], shape)
+    output = GroupOutput(ex.parameter(0, F), TensorType(F, shape), (True, True))
+    return Group("mirrored", shape, (x,), (), (output,))
+
+
+def banded(rows, columns):
+    """Return the group of 1 to the left of a column and in the first rows, else x."""
+    type_, whole = TensorType(F, (rows, columns)), (True, True)
+    left, first = B < 30, ex.apply("less_equal", A, 49)
+    value = ex.where(ex.apply("logical_or", left, first), 1, ex.parameter(0, F))
+    return Group(
+        "banded", type_.shape, (GroupInput(type_, whole),), (), (GroupOutput(value, type_, whole),)
+    )
+
+
+@each_compiler
+@pytest.mark.parametrize(
+    ("group", "launches"),
+    [
+        (joined([200, 100, 20, 40]), 4),
+        (joined([200, 100, 20, 40], axis=0), 4),
+        (joined([8, 8]), 1),  # too small
+        (padded((200, 300), (3, 9)), 5),
+        (padded((20, 50, 60, 3), (0, 1, 2, 0)), 5),
+        (padded((200, 300), (0, 0), step=2), 3),  # the second half lies outside
+        (mirrored(400, 50), 3),
+        (banded(200, 300), 3),
+    ],
+    ids=lambda each: each.name if isinstance(each, Group) else "",
+)
+def test_pieces(compile_group, group, launches):
+    """No element compares its index, if there are enough elements."""
+    assert len(plan(group, c.MACHINE).launches) == launches
+    arrays = [numbers(each.type.shape, at) for at, each in enumerate(group.inputs)]
+    assert_same(compile_group(group)(*arrays), interpreter(group)(*arrays))
+    kept = replace(c.MACHINE, neighbours=True)
+    assert len(plan(group, kept).launches) == 1
+
+
+@each_compiler
+@given(st.integers(0, 1 << 40))
+@settings(max_examples=12, deadline=None)
+def test_random_pieces(compile_group, seed):
+    group, arrays = draw(random.Random(seed))
+    with np.errstate(all="ignore"):
+        wanted = interpreter(group)(*arrays)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pieces, "_LEAST", 1)
+        found = compile_group(group)(*arrays)
+    assert_same(found, wanted)
+
+
+@each_compiler
+@pytest.mark.parametrize("length", [2, 3, 4, 5])
+def test_short_last_axes(compile_group, length):
+    """They are no loops; neither where the one before is cut into segments."""
+    shape, whole = (3, 20000, length), (True, True, True)
+    index = [ex.axis(2), ex.axis(0), ex.axis(1)]
+    x = groups.mapped(TensorType(F, (length, 3, 20000)), index, shape)
+    y = GroupInput(TensorType(F, shape), whole)
+    value = ex.where(ex.axis(2) < 1, ex.parameter(0, F), ex.parameter(1, F))
+    group = Group("short", shape, (x, y), (), (GroupOutput(value, TensorType(F, shape), whole),))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pieces, "_MOST", 0)
+        form = form_of(Loops(group), c.MACHINE, split=False)
+        assert form.tail == (length if length < 5 else 0)
+        arrays = [numbers(each.type.shape, at) for at, each in enumerate(group.inputs)]
+        assert_same(compile_group(group)(*arrays), interpreter(group)(*arrays))
+
+
+@each_compiler
+def test_reductions_of_single_elements_beside_what_is_crossed(compile_group):
+    """Their axis is no loop, but they are reductions: neither tiles nor short axes are theirs."""
+    for shape in [(40, 1, 30), (4000, 1, 3)]:
+        x = groups.mapped(TensorType(F, shape[::-1]), [ex.axis(2), ex.axis(1), ex.axis(0)], shape)
+        kept = (True, False, True)
+        total = Reduction("sum", ex.parameter(0, F), (False, True, False))
+        output = GroupOutput(ex.parameter(1, F) * 2, TensorType(F, shape[::2]), kept)
+        group = Group("one each", shape, (x,), (total,), (output,))
+        array = numbers(shape[::-1])
+        assert_same(compile_group(group)(array), interpreter(group)(array))

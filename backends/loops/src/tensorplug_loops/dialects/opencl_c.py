@@ -404,7 +404,8 @@ class _Writer:
             if lanes > 1 and own.itemsize != 4:  # an int's
                 text = f"convert_int{lanes}({text})"
             return Value(text, dt.bool_, lanes)
-        return Value(c.apply(op, own, lanes, texts), own, lanes)
+        fits = each.dtype is not own and lanes == 1  # an index
+        return Value(c.apply(op, own, lanes, texts, fits=fits), own, lanes)
 
 
 def _half(value: Value, which: bool) -> Value:  # noqa: FBT001  # of two

@@ -151,8 +151,12 @@ def _ring(like: Value, a: str, sign: str, b: str) -> str:
     return f"as_{ctype}(as_{unsigned}{like.lanes}({a}) {sign} as_{unsigned}{like.lanes}({b}))"
 
 
-def apply(op: str, dtype: DType, lanes: int, texts: Sequence[str]) -> str:
-    """Return an operation on numbers of ``dtype`` that gives such a number."""
+def apply(op: str, dtype: DType, lanes: int, texts: Sequence[str], *, fits: bool = False) -> str:
+    """Return an operation on numbers of ``dtype`` that gives such a number.
+
+    ``fits``: sums, differences and products are in the range of ``dtype``, so compilers may take
+    it that indices grow steadily.
+    """
     a, b, like = texts[0], texts[-1], Value("", dtype, lanes)
     if op == "logical_not":
         return f"!{a}"
@@ -161,7 +165,7 @@ def apply(op: str, dtype: DType, lanes: int, texts: Sequence[str]) -> str:
     if op in _CALLS:
         return f"{_CALLS[op]}({', '.join(texts)})"
     if op in _RING:
-        return _ring(like, a, _RING[op], b)
+        return f"({a} {_RING[op]} {b})" if fits else _ring(like, a, _RING[op], b)
     ctype = type_of(like)
     if op == "negative":
         return f"-{a}" if dtype.kind == "float" else _ring(like, f"({ctype})(0)", "-", a)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tensorplug_loops.schedule.lanes import (
     choose_lanes,
+    cost,
     count_vectors,
     crossed_inputs,
     dense_axis,
@@ -35,6 +36,7 @@ _MEMBERS: Final = 32  # work-items of a group that run at once on most GPUs
 _EACH: Final = 8  # elements of a row for each of them
 _SIDE: Final = 8  # elements along an axis, below which tiles would be mostly empty
 _STAGE: Final = 32 * 33 * 8  # bytes of a tile in the memory of a work-group, at most
+_UNROLLED: Final = 4  # elements along the last axis that are no loop
 _TAP: Final = 3  # length of axes that are unrolled, where there are several
 
 
@@ -52,7 +54,8 @@ class Form(NamedTuple):
     they are unrolled. ``members``: work-items of a work-group, which share the reduced axis with
     the number ``shared``; 1 if each item takes a row. ``across``: whether items that take parts of
     neighbouring rows are neighbours. ``tiled``: the two axes of tiles, if inputs are dense along
-    the first one (``tiles``).
+    the first one (``tiles``). ``tail``: the length of the last axis, if it is unrolled: the one
+    before is taken for the last.
     """
 
     segmented: bool
@@ -69,6 +72,7 @@ class Form(NamedTuple):
     shared: int = 0
     across: bool = False
     tiled: tuple[int, int] | None = None
+    tail: int = 0
 
 
 def _find_tiled(loops: Loops, machine: Machine) -> tuple[int, int] | None:
@@ -77,7 +81,7 @@ def _find_tiled(loops: Loops, machine: Machine) -> tuple[int, int] | None:
     crossed = crossed_inputs(loops) if last > 0 else []
     most = machine.shared_bytes // _STAGE if machine.neighbours else len(crossed)
     written = {dense_axis(operand) for operand in loops.operands[count:]}
-    if any(loops.reduced) or len(crossed) > most or written != {last}:
+    if len(crossed) > most or written != {last}:
         return None
     for k in crossed:
         axis = dense_axis(loops.operands[k])
@@ -87,18 +91,29 @@ def _find_tiled(loops: Loops, machine: Machine) -> tuple[int, int] | None:
     return None
 
 
+def _find_tail(loops: Loops) -> int:
+    """Return the length of the last axis, if it is so short that a loop takes longer; else 0."""
+    lengths = loops.lengths
+    little = cost(loops.roots) <= 2 * len(loops.operands)
+    return lengths[-1] if len(lengths) > 1 and lengths[-1] <= _UNROLLED and little else 0
+
+
 def form_of(loops: Loops, machine: Machine, *, split: bool, alone: bool = False) -> Form:
     """Return the form of a kernel; ``alone``: without work-groups."""
-    tiled = _find_tiled(loops, machine)
+    elements = not loops.group.reductions and not loops.group.folds
+    tiled = _find_tiled(loops, machine) if elements else None
     if tiled is not None:
         return Form(segmented=False, split=False, tiled=tiled)
     lengths = loops.lengths
     kept = [axis for axis, reduced in enumerate(loops.reduced) if not reduced]
     taps = tuple(lengths[axis] for axis, reduced in enumerate(loops.reduced) if reduced)
     last = len(lengths) - 1
+    tail = _find_tail(loops) if elements and not machine.neighbours else 0
+    if tail:
+        del kept[-1]
     segmented = bool(kept) and not machine.neighbours
     short = _SHORT if machine.masked or not machine.vector_bytes else _FEW_APART
-    if segmented and prod(lengths[kept[-1] + 1 :]) > short:
+    if segmented and not tail and prod(lengths[kept[-1] + 1 :]) > short:
         segmented = lies_near(loops, kept[-1]) and not lies_near(loops, last)
     axis = kept[-1] if segmented else last
     lanes = choose_lanes(machine, loops, axis)
@@ -117,7 +132,7 @@ def form_of(loops: Loops, machine: Machine, *, split: bool, alone: bool = False)
     if not loops.running and not alone:
         runs = bool(loops.group.folds)
         members, shared = choose_team(lengths, loops.reduced, machine, runs=runs)
-    row = prod(taps) * lengths[axis] if segmented else 0
+    row = prod(taps) * lengths[axis] * max(1, tail) if segmented else 0
     return Form(
         segmented,
         split,
@@ -129,6 +144,7 @@ def form_of(loops: Loops, machine: Machine, *, split: bool, alone: bool = False)
         taps=taps if unrolled and members == 1 else (),
         members=members,
         shared=shared,
+        tail=tail,
         across=split and members == 1 and not segmented and bool(kept) and kept[-1] == last,
     )
 

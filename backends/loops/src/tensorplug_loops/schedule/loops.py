@@ -102,9 +102,6 @@ class Loops:
         for own in self._linears:
             for at in own:
                 at.steps = [at.steps[axis] for axis in axes]
-        for each in self.operands:
-            for check in each.checks:
-                check.holds = self._holds(check)
         structure = structure_of(roots, axes)
         self.lowered(structure.roots)
         for number, (value, dtype, is_index) in enumerate(structure.constants):
@@ -135,8 +132,11 @@ class Loops:
             offset.constant += size * own.constant
             offset.steps = [a + size * b for a, b in zip(offset.steps, own.steps, strict=True)]
             offset.rests += [(size, rest) for _, rest in rests]
-            if outside is not None or isinstance(operand, groups.GroupOutput):
-                checks.append(Check(own, length))
+            if outside is not None or getattr(operand, "combine", None) is not None:
+                check = Check(own, length)
+                check.holds = self._holds(check, shape)
+                if outside is None or not check.holds:
+                    checks.append(check)
             size *= length
         return Operand(type_.dtype, offset, checks, outside)
 
@@ -169,10 +169,11 @@ class Loops:
             merged.append((axis, shape[axis], reduced[axis]))
         return merged[::-1]
 
-    def _holds(self, check: Check) -> bool:
+    @staticmethod
+    def _holds(check: Check, lengths: Sequence[int]) -> bool:
         ends = [
             sorted((0, step * (length - 1)))
-            for step, length in zip(check.at.steps, self.lengths, strict=True)
+            for step, length in zip(check.at.steps, lengths, strict=True)
         ]
         low = check.at.constant + sum(end[0] for end in ends)
         high = check.at.constant + sum(end[1] for end in ends)

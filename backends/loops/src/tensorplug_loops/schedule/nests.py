@@ -66,7 +66,7 @@ class Nest:
     def kernel(self) -> Kernel:
         """Return the kernel."""
         w, form = self.w, self._form
-        kept = self._kept_axes
+        kept = self._kept_axes[: -1 if form.tail else None]
         outer = kept[: -1 - form.rows] if form.segmented else kept
         cut = form.segmented and not form.whole
         number = w.let(item()) if outer or cut or form.split else ZERO
@@ -151,6 +151,11 @@ class Nest:
         """Write what is done for one element of the axes that are kept."""
         if self._loops.running:
             self._scan()
+            return
+        if self._form.tail:
+            for at in range(self._form.tail):
+                with self.w.place(self._kept_axes[-1], ex.constant(at, dt.int64)):
+                    self._store(range(len(self._outputs)))
             return
         levels = levels_of(self._group)
         reduced = [bool(self._axes) and self._is_full(j) for j in range(len(self._outputs))]

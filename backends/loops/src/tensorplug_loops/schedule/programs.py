@@ -19,6 +19,7 @@ from tensorplug_loops.schedule import columns, parts, product_tiles, scatters, t
 from tensorplug_loops.schedule.forms import Form, form_of
 from tensorplug_loops.schedule.loops import Loops, is_running, reduced_axes
 from tensorplug_loops.schedule.nests import Nest
+from tensorplug_loops.schedule.pieces import cut
 from tensorplug_loops.schedule.references import (
     is_dense,
     levels_of,
@@ -178,8 +179,9 @@ class _Planner:
             if len(numbers) < len(group.outputs):
                 own = replace(group, outputs=tuple(group.outputs[j] for j in numbers))
             own, kept = used(own)
-            arrays = [inputs[k] for k in kept]
-            self._add_nest(own, (*arrays, *(outputs[j] for j in numbers)), spans)
+            for piece, own_inputs in [(own, kept)] if self._machine.neighbours else cut(own, kept):
+                arrays = [inputs[k] for k in own_inputs]
+                self._add_nest(piece, (*arrays, *(outputs[j] for j in numbers)), spans)
 
     def _add_scatter(self, group: Group, inputs: tuple[int, ...], number: int) -> None:
         """Add the launches that fill an output, combine elements with it, and round it."""
@@ -347,6 +349,8 @@ class _Planner:
             for length, reduced in zip(loops.lengths, loops.reduced, strict=True)
             if not reduced
         ]
+        if form.tail:
+            del kept[-1]
         inside = prod(loops.lengths) // max(1, prod(kept))
         items = prod(kept)
         if form.segmented:
