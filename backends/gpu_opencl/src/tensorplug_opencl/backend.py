@@ -111,11 +111,11 @@ class OpenCLBackend(OpenedDevice):
 
     def compile_form(self, group: Group) -> Callable[..., list[DeviceBuffer]] | None:
         """Return a function that computes the group of a kernel, or None to decline it."""
-        from tensorplug_opencl.groups import loops
+        from tensorplug_opencl.groups import loops, views
 
         if any(each.combine in {"sum", "prod"} for each in group.outputs):
             return None  # floats would be added one after the other; ScatterND does it in parallel
-        return loops.compile_group(group, self.runtime)
+        return views.compile_view(group) or loops.compile_group(group, self.runtime)
 
     def owns_memory(self, buffer: DeviceBuffer) -> bool:
         """Return whether the memory is the pool's, and no view or array has it as well."""

@@ -48,6 +48,9 @@ FORMS: Final = frozenset(
         *("ResizeBilinear", "ResizeBilinearGrad", "ResizeNearestNeighborGrad"),
         *("Sum", "Prod", "Mean", "Max", "Min", "Any", "All", "ArgMax", "ArgMin"),
         *("Cumsum", "Cumprod"),
+        *("Tile", "Repeat", "Reverse", "FlipLeftRight", "MirrorPad", "PadV2"),
+        *("BatchToSpaceND", "SpaceToBatchND", "DepthToSpace", "SpaceToDepth"),
+        "StridedSliceGrad",
         *("Cast", "Select"),
         # Arithmetic, comparison, elementary functions, bits.
         *(

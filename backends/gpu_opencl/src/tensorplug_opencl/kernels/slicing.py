@@ -1,7 +1,8 @@
 """Parts of tensors: views where they are contiguous, strided copies where they are not.
 
-As a form, on 2^20 elements, the gradient of a strided slice took 5 times as long. A form
-copies where these kernels return views.
+Forms are as fast (0.97 to 1.02 of the time, on 2^20 elements), but to plan them for sizes that are
+new takes 5 times as long, and a view 18 times as long. Updates by the form take 1.1 to 1.2 times
+as long for up to 2^16 elements.
 """
 
 from __future__ import annotations
@@ -54,26 +55,6 @@ def strided_slice(
     taken = selection(x.shape, attributes)
     start, strides = _find_walk(x.shape, taken)
     return moving.make_reader(backend.runtime, x, taken.counts, strides, out, start)
-
-
-@kernels.prepare(specs.STRIDED_SLICE_GRAD)
-def strided_slice_grad(
-    dy: TensorType,
-    *,
-    shape: Shape,
-    attributes: dict[str, Any],
-    backend: OpenedDevice,
-    out: TensorType,
-) -> Call:
-    """Write into zeros."""
-    runtime = backend.runtime
-    taken = selection(shape, attributes)
-    if not dy.size:
-        return calls.make_constant(runtime, out)
-    start, strides = _find_walk(shape, taken)
-    selected = TensorType(dy.dtype, taken.counts)
-    insert = moving.make_inserter(runtime, selected, strides, start, out)
-    return calls.make_producer(runtime, out, insert)
 
 
 @kernels.prepare(specs.STRIDED_SLICE_UPDATE)

@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from tensorplug.plugin import DType, Scalar, Shape, TensorType, shapes
+from tensorplug.plugin import DType, Shape, TensorType, shapes
 from tensorplug_opencl.codegen import calls, ctypes, layouts, templates
 from tensorplug_opencl.runtime import LIGHT_GROUP
 
 if TYPE_CHECKING:
-    from tensorplug_opencl.codegen.calls import Call, Write
+    from tensorplug_opencl.codegen.calls import Call
     from tensorplug_opencl.codegen.layouts import Layout, Strides
-    from tensorplug_opencl.memory.buffers import DeviceBuffer
     from tensorplug_opencl.runtime import Launch, Runtime
 
 
@@ -61,26 +60,6 @@ def make_mover(
     if sides is None:
         return _launch_runs(runtime, ctypes.moved(dtype), layout, starts, index)
     return _launch_tiles(runtime, ctypes.moved(dtype), layout, sides, starts, index)
-
-
-def make_inserter(
-    runtime: Runtime,
-    x: TensorType,
-    strides: Strides,
-    start: int,
-    out: TensorType,
-    value: Scalar = 0,
-) -> Write:
-    """Return what fills ``out`` with ``value``, then copies x to ``strides`` from ``start`` on."""
-    element = calls.make_element(value, out.dtype)
-    own = layouts.row_major(x.shape)
-    insert = make_mover(runtime, x.dtype, x.shape, own, strides, out.size, starts=(0, start))
-
-    def write(x: DeviceBuffer, result: DeviceBuffer) -> None:
-        runtime.fill(result, element)
-        insert(x, result)
-
-    return write
 
 
 def make_reader(

@@ -1,0 +1,43 @@
+"""Kernels that would copy a run of an input as it lies: their results share its memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tensorplug_loops.schedule.loops import Loops
+from tensorplug_loops.schedule.references import used
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tensorplug.plugin import Group
+    from tensorplug_opencl.memory.buffers import DeviceBuffer
+
+
+def compile_view(group: Group) -> Callable[..., list[DeviceBuffer]] | None:
+    """Return a function of the inputs' buffers that returns a view of one; None if it is none."""
+    if group.reductions or group.folds or len(group.outputs) > 1:
+        return None
+    (output,) = group.outputs
+    if output.expression.op != "parameter" or output.index is not None:
+        return None
+    own, kept = used(group)
+    if len(kept) > 1:
+        return None
+    loops = Loops(own, output.spans)
+    source, target = loops.operands
+    ahead = [1] * min(1, len(loops.lengths))
+    if source.checks or source.offset.rests or source.offset.steps != ahead:
+        return None
+    if target.offset.steps != ahead:
+        return None
+    (number,), shape, start = kept, output.type.shape, source.offset.constant
+
+    def alone(*buffers: DeviceBuffer) -> DeviceBuffer:
+        return buffers[number].view(shape, start)
+
+    def run(*buffers: DeviceBuffer) -> list[DeviceBuffer]:
+        return [alone(*buffers)]
+
+    run.alone = alone  # type: ignore[attr-defined]  # for tensorplug_loops.kernels
+    return run
