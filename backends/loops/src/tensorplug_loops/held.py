@@ -162,7 +162,8 @@ def _paired(group: Group, foreign: frozenset[DType]) -> Group | None:
     inputs = []
     for each in made.inputs:
         is_complex = each.type.dtype in foreign
-        index = each.index and (*each.index, *([loops.axis(last)] if is_complex else []))
+        parts = [loops.axis(last)] if is_complex else []
+        index = None if each.index is None else (*each.index, *parts)
         inputs.append(
             GroupInput(
                 typed(each.type),
@@ -175,7 +176,7 @@ def _paired(group: Group, foreign: frozenset[DType]) -> Group | None:
     for output in made.outputs:
         if output.type.dtype not in foreign:
             return None
-        index = output.index and (*output.index, loops.axis(last))
+        index = None if output.index is None else (*output.index, loops.axis(last))
         initial = output.initial and rule(output.initial, ())
         if initial is not None and output.initial is not None and output.initial.op == "constant":
             initial = expressions.constant(0, real[output.type.dtype])
