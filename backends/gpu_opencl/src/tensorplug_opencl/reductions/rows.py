@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 PART: Final = 8192  # elements that are worth another work-item on a CPU
 PARTS: Final = 32  # parts of the work for each core of a CPU, so that all end together
 FEWEST_PARTS: Final = 32  # fewer are some groups, most of which one core would get
-SHORTEST_PART: Final = 32  # elements of a part if each work-item of a GPU has a row
 LONG_WALK: Final = 32  # elements from which on a work-item counts as heavy
 
 
@@ -99,12 +98,6 @@ def make_walk(shape: Shape, axes: tuple[int, ...]) -> Walk:
         return layouts.collapse(sizes, [tuple(strides[axis] for axis in chosen)])
 
     return Walk(lay_out(kept), lay_out(list(axes)))
-
-
-def count_parts(runtime: Runtime, outputs: int, length: int) -> int:
-    """Return into how many parts a row is cut if each work-item walks alone."""
-    idle = max(1, runtime.parallel_items // max(outputs, 1))
-    return max(1, min(idle, length // (8 * SHORTEST_PART)))
 
 
 def count_parts_on_cpu(runtime: Runtime, units: int, elements: int) -> int:

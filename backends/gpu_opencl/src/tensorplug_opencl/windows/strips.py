@@ -114,7 +114,6 @@ def launch(
     write: Callable[[Lanes, Visit], str],
     element: str,
     *,
-    used: Sequence[str] = (),
     values: Mapping[str, int] | None = None,
     numbers: Sequence[tuple[str, Any]] = (),
     reach: int = 0,
@@ -128,11 +127,10 @@ def launch(
     repeat, ``from`` is the source's number in its image, ``from0`` that along the first axis, and
     so on, and ``tap`` the tap's number.
 
-    ``element`` is the C type of the computation, ``used`` are others that bound the width.
-    ``values`` (indices) and ``numbers`` (of the type ``element``) are more constants. ``reach``:
-    the largest index that they lead to.
+    ``element`` is the C type of the computation. ``values`` (indices) and ``numbers`` (of the type
+    ``element``) are more constants. ``reach``: the largest index that they lead to.
     """
-    width = walk.choose_width(element, *used, *(array.ctype for array in arrays))
+    width = walk.choose_width(element, *(array.ctype for array in arrays))
     strip = min(walk.results[-1], STRIP) if width > 1 else 1
     sizes = {
         "channels": walk.channels,
