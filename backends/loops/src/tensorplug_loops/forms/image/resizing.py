@@ -34,26 +34,29 @@ def resize_bilinear(images: Operand, *, attributes: Attributes, out: TensorType)
     loops, wide = Loops(out.shape), out.dtype.compute
     batch, *places, channel = loops.axes
     rows, columns = (
-        _ends(loops, at, bilinear_taps(images.shape[axis], out.shape[axis], **_grid(attributes)))
+        _ends(loops, at, images.shape[axis], out.shape[axis], attributes, wide)
         for axis, at in enumerate(places, 1)
     )
     pixels = [
         [
             expressions.cast(loops.read(images, batch, row, column, channel), wide)
-            for row in rows[:-1]
+            for row in rows[:2]
         ]
-        for column in columns[:-1]
+        for column in columns[:2]
     ]
-    shares = [expressions.cast(each[-1], wide) for each in (rows, columns)]
-    value = _between([_between(each, shares[0]) for each in pixels], shares[1])
+    value = _between([_between(each, rows[-1]) for each in pixels], columns[-1])
     return loops.write(out, expressions.cast(value, out.dtype))
 
 
-def _ends(loops: Loops, at: Expression, taps: Any) -> list[Expression]:
-    """Return the pixels around a place, or one, then the distance from the former."""
+def _ends(
+    loops: Loops, at: Expression, old: int, new: int, attributes: Attributes, dtype: DType
+) -> list[Expression]:
+    """Return the pixels around a place, and the distance from the former one, or its own pixel."""
+    taps = bilinear_taps(old, new, **_grid(attributes))
     if taps is None:  # an axis that keeps its size keeps its pixels, infinite ones too
-        return [at, loops.axes[0]]
-    return [loops.read(Operand.of(table), at) for table in (taps.lower, taps.upper, taps.fraction)]
+        return [at]
+    tables = taps.lower, taps.upper, taps.fraction.astype(dtype.numpy)
+    return [loops.read(Operand.of(table), at) for table in tables]
 
 
 def _between(ends: Sequence[Expression], share: Expression) -> Expression:
