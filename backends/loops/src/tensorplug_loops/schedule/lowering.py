@@ -232,9 +232,13 @@ def _floor_divided(a: Expression, b: Expression) -> Expression:
     return ex.where(special, exact, floor)
 
 
+def _is_zero(x: Expression) -> bool:
+    return x.op == "constant" and x.value == 0
+
+
 def _divided(a: Expression, b: Expression) -> Expression:
     """Return the quotient of floats."""
-    if b.op != "constant" or b.value != 0:
+    if not _is_zero(b):
         return ex.apply("divide", a, b)
     # The same number: Mesa takes what is divided by a constant 0 for undefined.
     factor = math.copysign(math.inf, b.value)  # type: ignore[arg-type]  # a float
