@@ -1,7 +1,7 @@
 """Local response normalization: divide each channel by the squares around it.
 
-As forms, on 2^20 elements of 16 channels, it takes twice as long: neighbours of vectors lie partly
-outside.
+As forms, on 2^20 elements of 16 channels, it takes 7 to 12 times as long: their loops lie along
+the neighbours, of which there are five.
 """
 
 from __future__ import annotations
