@@ -1,4 +1,4 @@
-"""Folds: how elements are combined, written once for numbers and for vectors of numbers.
+"""Sums: how elements are combined, written once for numbers and for vectors of numbers.
 
 A fold's texts name the type ``A``. In a program that is the type of an element, or, in an inner
 scope, a vector of such elements, whose lanes are then folded separately.
@@ -6,7 +6,7 @@ scope, a vector of such elements, whose lanes are then folded separately.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tensorplug_opencl.codegen import ctypes
 
@@ -72,54 +72,6 @@ class Fold(NamedTuple):
         return self.close("acc")
 
 
-# NaN wins. Comparisons of vectors give masks, which `|` joins as it joins 0 and 1.
-_LARGER: Final = "({a} > {b}) | ({a} != {a}) ? {a} : {b}"
-_SMALLER: Final = "({a} < {b}) | ({a} != {a}) ? {a} : {b}"
-
-
 def sum_fold(dtype: DType) -> Fold:
     """Return the fold that adds up, in a dtype in which sums are stored."""
     return Fold(ctypes.ring(dtype), "0", "{a} + {b}", compensated=dtype.kind == "float")
-
-
-def product_fold(dtype: DType) -> Fold:
-    """Return the fold that multiplies, in a dtype in which products are stored."""
-    return Fold(ctypes.ring(dtype), "1", "{a} * {b}")
-
-
-def max_fold(dtype: DType) -> Fold:
-    """Return the fold that keeps the largest element, or a NaN."""
-    text = _LARGER if dtype.kind == "float" else "max({a}, {b})"
-    return Fold(ctypes.computed(dtype), lowest(dtype), text)
-
-
-def min_fold(dtype: DType) -> Fold:
-    """Return the fold that keeps the smallest element, or a NaN."""
-    text = _SMALLER if dtype.kind == "float" else "min({a}, {b})"
-    return Fold(ctypes.computed(dtype), highest(dtype), text)
-
-
-def any_fold(_dtype: DType) -> Fold:
-    """Return the fold of booleans that is 1 where any of them is."""
-    return Fold("uchar", "0", "{a} | {b}")
-
-
-def all_fold(_dtype: DType) -> Fold:
-    """Return the fold of booleans that is 1 where all of them are."""
-    return Fold("uchar", "1", "{a} & {b}")
-
-
-def lowest(dtype: DType) -> str:
-    """Return the C constant that no element of ``dtype`` lies below."""
-    if dtype.kind == "float":
-        return "-INFINITY"
-    if dtype.kind in ("bool", "unsigned"):
-        return "0"
-    return f"{ctypes.LIMITS[dtype]}_MIN"
-
-
-def highest(dtype: DType) -> str:
-    """Return the C constant that no element of ``dtype`` lies above."""
-    if dtype.kind == "float":
-        return "INFINITY"
-    return "1" if dtype.kind == "bool" else f"{ctypes.LIMITS[dtype]}_MAX"
