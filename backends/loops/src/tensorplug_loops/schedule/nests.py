@@ -86,7 +86,7 @@ class Nest:
             length = f"n{self._axes[0]}"
             rest, start, stop = self._segment(number, length, "part", "parts", more=bool(outer))
             self._from, number = (start, stop), rest
-        self._bind(outer, number)
+        w.bind_all(outer, number)
         if form.rows:
             with w.loop(kept[-2], ZERO, w.number(f"n{kept[-2]}")):
                 self._segmented(kept[-1], low, high)
@@ -95,16 +95,6 @@ class Nest:
         else:
             self._body()
         return w.kernel(self._group.name, tuple(self._extra.values()), group_size=form.members)
-
-    def _bind(self, axes: Sequence[int], number: Expression) -> None:
-        """Take the indices along axes from the number of an item."""
-        w = self.w
-        for axis in reversed(axes):
-            if axis == axes[0]:
-                w.bind(axis, number)
-            else:
-                number, rest = w.divided(number, w.number(f"n{axis}"))
-                w.bind(axis, rest)
 
     def _segment(
         self, number: Expression, length: str, size: str, count: str, *, more: bool

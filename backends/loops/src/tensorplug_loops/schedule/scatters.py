@@ -82,12 +82,7 @@ def write(loops: Loops, machine: Machine) -> Kernel:
     w = Writer(loops, lowering)
     atomic = _is_atomic(output, machine)
     number = w.let(item()) if items else ZERO
-    for axis in reversed(items):
-        if axis == items[0]:
-            w.bind(axis, number)
-        else:
-            number, rest = w.divided(number, w.number(f"n{axis}"))
-            w.bind(axis, rest)
+    w.bind_all(items, number)
 
     def put() -> None:
         k = w.inputs

@@ -62,7 +62,7 @@ class Tiles(Nest):
         outer = [axis for axis in self._kept_axes if axis not in self._sides]
         number, *columns = self._segment(w.let(item()), f"n{last}", "size", "segments", more=True)
         number, *rows = self._segment(number, f"n{crossed}", "part", "parts", more=bool(outer))
-        self._bind(outer, number)
+        w.bind_all(outer, number)
         if self._machine.neighbours:
             return self._together(rows, columns)
         self._share(_BLOCK, _BLOCK)

@@ -126,6 +126,15 @@ class Writer:
         """Give an axis, or a parameter that is a result, its value here."""
         self._scopes[-1].whose[token] = value
 
+    def bind_all(self, axes: Sequence[int], number: Expression) -> None:
+        """Give axes their values here, from the number of an element in row-major order."""
+        for axis in reversed(axes):
+            if axis == axes[0]:
+                self.bind(axis, number)
+            else:
+                number, rest = self.divided(number, self.number(f"n{axis}"))
+                self.bind(axis, rest)
+
     @contextmanager
     def loop(
         self,
