@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes, signatures
 from tensorplug.contract.arguments import quoted
+from tensorplug.contract.declarations import REQUIRED, Attribute, Input
 from tensorplug.contract.expression_rules import ExpressionRule
 from tensorplug.contract.facts import Facts
 from tensorplug.contract.tensor_types import (
@@ -27,7 +28,7 @@ from tensorplug.contract.tensor_types import (
 from tensorplug.errors import ArgumentError, DTypeError, RegistrationError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
+    from collections.abc import Callable, Sequence
 
     from tensorplug.contract.dtypes import DType
     from tensorplug.contract.expression_rules import Given
@@ -44,54 +45,6 @@ __all__ = [
     "TensorType",
     "show",
 ]
-
-
-class _Required:
-    def __repr__(self) -> str:
-        return "required"
-
-
-REQUIRED: Final = _Required()
-
-
-@dataclass(frozen=True, slots=True)
-class Attribute:
-    """One attribute of a kernel.
-
-    ``canonical`` takes the value given and a dict of what is known by name: the input types and
-    the attributes declared before this one. It returns the one form that kernels and rules see
-    (an axis counted from the front, a list as a tuple), or raises ``ArgumentError``.
-    ``default`` is TensorFlow.js's, ``REQUIRED`` where it has none. ``form`` says in a few words
-    what ``canonical`` returns; docs/specs.md shows it.
-
-    Examples:
-        >>> power = tp.Attribute(lambda value, known: float(value), default=2)
-        >>> spec = tp.KernelSpec("Power", ("x",), lambda x: x, attributes={"power": power})
-        >>> with tp.register_kernel(spec, "cpu", lambda x, *, power: x**power):
-        ...     print(tp.run_kernel(spec, [[1.0, 2.0]]))
-        ...     print(tp.run_kernel(spec, [[1.0, 2.0]], {"power": 3}))
-        Tensor([1., 4.], dtype=float32, device='cpu')
-        Tensor([1., 8.], dtype=float32, device='cpu')
-
-    """
-
-    canonical: Callable[[Any, InputTypes], Hashable]
-    default: Any = REQUIRED
-    form: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Input:
-    """One input as a spec declares it: ``"x"``, optional ``"scale?"`` or variadic ``"xs[]"``."""
-
-    name: str
-    optional: bool
-    variadic: bool
-
-    @classmethod
-    def parse(cls, text: str) -> Input:
-        """Read the declaration ``text``."""
-        return cls(text.rstrip("?[]"), text.endswith("?"), text.endswith("[]"))
 
 
 @dataclass(frozen=True, eq=False)

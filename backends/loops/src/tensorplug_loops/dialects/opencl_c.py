@@ -29,14 +29,6 @@ _HEAD: Final = """#pragma OPENCL FP_CONTRACT OFF
 #define INLINE static inline __attribute__((always_inline))"""
 _EXTENSIONS: Final = {"half": "cl_khr_fp16", "atom_cmpxchg": "cl_khr_int64_base_atomics"}
 _LOOSE: Final = "typedef struct __attribute__((packed)) {{ {0}{1} v; }} loose_{0}{1};"
-_EXCHANGE: Final = """INLINE void {name}(global {type} *at, {type} value) {{
-  {bits} seen = *(volatile global {bits} *)at, old;
-  do {{
-    old = seen;
-    const {type} a = as_{type}(old);
-    seen = {call}_cmpxchg((volatile global {bits} *)at, old, as_{bits}(({type})({combined})));
-  }} while (seen != old);
-}}"""
 
 
 def write(kernel: st.Kernel, title: str, *, narrow: bool = False, apart: bool = True) -> str:
@@ -191,7 +183,7 @@ class _Writer:
             op in _SIGNED and dtype.kind == "float"
         ):  # 0 and -0 are equal, and may come in any order
             combined = f"a == value ? (signbit({_SIGNED[op]}) ? a : value) : {combined}"
-        text = _EXCHANGE.format(
+        text = c.EXCHANGE.format(
             name=f"{op}_{ctype}",
             type=ctype,
             bits=bits,
@@ -381,7 +373,7 @@ class _Writer:
         lanes = max(operand.lanes for operand in operands)
         if op in ("cast", "half"):
             (x,) = operands
-            return c.cast(x, dtype) if op == "cast" else _half(x, bool(each.value))
+            return c.cast(x, dtype) if op == "cast" else c.half(x, bool(each.value))
         if op == "bitcast":
             operand = self._converted(operands[0], each.operands[0].dtype)
             return Value(
@@ -406,11 +398,3 @@ class _Writer:
             return Value(text, dt.bool_, lanes)
         fits = each.dtype is not own and lanes == 1  # an index
         return Value(c.apply(op, own, lanes, texts, fits=fits), own, lanes)
-
-
-def _half(value: Value, which: bool) -> Value:  # noqa: FBT001  # of two
-    """Return the first or the second half of the lanes."""
-    text, lanes = f"{value.text}.{('lo', 'hi')[which]}", value.lanes // 2
-    if lanes == 1 and value.dtype is dt.bool_:
-        text = f"({text} != 0)"
-    return Value(text, value.dtype, lanes)

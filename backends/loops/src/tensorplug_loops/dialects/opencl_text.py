@@ -52,6 +52,15 @@ _CALLS: Final = {
 }
 _OF_BOOLS: Final = {"less": "!{0} & {1}", "less_equal": "!{0} | {1}", "equal": "{0} == {1}"}
 _EXTREMES: Final = {"max": ">=", "min": "<="}
+# How elements meet in memory where there is no atomic operation for them.
+EXCHANGE: Final = """INLINE void {name}(global {type} *at, {type} value) {{
+  {bits} seen = *(volatile global {bits} *)at, old;
+  do {{
+    old = seen;
+    const {type} a = as_{type}(old);
+    seen = {call}_cmpxchg((volatile global {bits} *)at, old, as_{bits}(({type})({combined})));
+  }} while (seen != old);
+}}"""
 
 
 class Value(NamedTuple):
@@ -200,3 +209,11 @@ def cast(value: Value, target: DType) -> Value:
             text = f"convert_{UNSIGNED[size]}{lanes}({text} & {mask})"
         text = f"as_{ctype}({text})"
     return result._replace(text=text)
+
+
+def half(value: Value, which: bool) -> Value:  # noqa: FBT001  # of two
+    """Return the first half of a value's lanes, or the second one."""
+    text, lanes = f"{value.text}.{('lo', 'hi')[which]}", value.lanes // 2
+    if lanes == 1 and value.dtype is dt.bool_:
+        text = f"({text} != 0)"
+    return Value(text, value.dtype, lanes)
