@@ -57,7 +57,9 @@ def numbers(shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
 def run(backend: OpenCLBackend, name: str, x: Any, out: TensorType, **attributes: Any) -> Any:
     """Run the kernel of a form; return its results."""
     (entry,) = (each for each in kernel_table(backend.compile_form) if each.spec.name == name)
-    kernel = entry.function(TensorType(dt.of(x.dtype), x.shape), **attributes, out=out)
+    kernel = entry.function(
+        TensorType(dt.of(x.dtype), x.shape), **attributes, backend=backend, out=out
+    )
     return backend.to_host(kernel(upload(backend, x)))
 
 
