@@ -124,7 +124,10 @@ class Draft:
         else:
             ops += ["floor", "round", "trunc", "copysign"]
         op = random.choice(ops)
-        return ex.apply(op, *(part() for _ in range(ex.OPERATIONS[op].operands)))
+        operands = [part() for _ in range(ex.OPERATIONS[op].operands)]
+        if op == "copysign":
+            operands[1] = number(operands[1])
+        return ex.apply(op, *operands)
 
     def tame(self, root):
         """Return a number from -8 to 8, which sums and products keep exact."""
@@ -141,13 +144,18 @@ class Draft:
         dtype = random.choice([dt.float32, dt.int32, dt.bfloat16])
         element = self.tame(self.expression(dtype, self.leaves, 2))
         if dtype in dt.FLOATING:  # a NaN is neither less nor equal
-            element = ex.where(ex.apply("equal", element, element), element, 0)
+            element = number(element)
         at = sum((ex.axis(k) * 100**k for k in range(len(self.shape))), ex.constant(0, dt.int64))
         a, i, b, j = (ex.parameter(k, (dtype, dt.int64)[k % 2]) for k in range(4))
         take = ex.apply("less", a, b) if random.random() < 0.6 else ex.apply("equal", b, b)
         combine = (ex.where(take, b, a), ex.where(take, j, i))
         initial = (ex.constant(-100, dtype), ex.constant(-1, dt.int64))
         return groups.Fold((element, at), initial, combine, axes, running)
+
+
+def number(root):
+    """Return 0 where a float is NaN, whose sign differs between processors."""
+    return ex.where(ex.apply("equal", root, root), root, 0)
 
 
 def draw(random):
@@ -212,7 +220,7 @@ def scatter(made, root):
     if combine in {"sum", "prod"}:
         root = made.tame(root)
         if combine == "prod" and dtype in dt.FLOATING:
-            root = ex.apply("copysign", ex.constant(1, dtype), root)
+            root = ex.apply("copysign", ex.constant(1, dtype), number(root))
     initial = ex.constant(random.choice([0, 1]), dtype)
     type_, whole = TensorType(dtype, size), (True,) * len(made.shape)
     return GroupOutput(root, type_, whole, index=index, combine=combine, initial=initial)
