@@ -128,7 +128,9 @@ def test_loops_that_a_driver_would_not_finish_are_refused(target, name):
     whole = {"backend": poor, "out": TensorType(dt.float32, (1, 1))}
     calls = {
         "sum": lambda: prepare["Sum"](long, axis=(1,), keep_dims=True, **whole),
-        "argmax": lambda: prepare["ArgMax"](long, axis=1, out=TensorType(dt.int32, (1,))),
+        "argmax": lambda: prepare["ArgMax"](
+            long, axis=1, backend=poor, out=TensorType(dt.int32, (1,))
+        ),
         "cumulative_sum": lambda: prepare["Cumsum"](
             long, axis=1, exclusive=False, reverse=False, backend=poor, out=long
         ),
