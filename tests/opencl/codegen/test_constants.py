@@ -26,6 +26,11 @@ def leaky(x, slope):
 # The function of x and a number, and what it is in float32 arithmetic, or in float64.
 ROWS = {
     "an element": (lambda x, v: tp.clip(x * 3, -v, v), lambda x, v: np.clip(x * 3, -v, v), 0),
+    "whole numbers": (
+        lambda x, v: tp.astype(tp.astype(x, "int32") * round(v * 100) + round(v * 30), "float32"),
+        lambda x, v: (x.astype(np.int32) * round(v * 100) + round(v * 30)).astype(np.float32),
+        0,
+    ),
     "rows": (
         lambda x, v: tp.max(tp.clip(x * 3, -v, v), axis=1),
         lambda x, v: np.clip(x * 3, -v, v).max(1),

@@ -89,7 +89,7 @@ def parts_of(group: Group, machine: Machine) -> Parts | None:
         size = panels * value["panels_m"] * tile.rows * tile.columns
         temporaries.append((dtype, size))
     for (kernel, arrays), (items, cost) in zip(_kernels[key], counts, strict=True):
-        numbers = tuple(value[each.name] for each in kernel.numbers)
+        numbers = tuple(loops.value(each.name) for each in kernel.numbers)
         own = [at if at >= 0 else first - 1 - at for at in arrays]
         launches.append((kernel, own, numbers, items, cost))
     return Parts(launches, temporaries)

@@ -27,7 +27,9 @@ _SMALL: Final = 16
 _FLOATS_KEPT: Final = {0.5, 2.0, float("inf"), float("-inf")}
 # The dtypes of other constants, whose bits are numbers of the kernel.
 _BITS: Final = {
+    dt.int32: dt.int32,
     dt.int64: dt.int64,
+    dt.uint32: dt.int32,
     dt.uint64: dt.int64,
     dt.float32: dt.int32,
     dt.float64: dt.int64,
@@ -109,7 +111,8 @@ def _divisors(nodes: Sequence[Expression]) -> Iterator[Expression]:
     for node in nodes:
         if node.op in _DIVIDES and node.operands[1].op == "constant":
             by = node.operands[1]
-            if node.op in _SHIFTS or 0 < by.value <= _SMALL:  # type: ignore[operator]  # a number
+            is_index = by.dtype is dt.int64
+            if node.op in _SHIFTS or not is_index or 0 < by.value <= _SMALL:  # type: ignore[operator]  # a number
                 yield by
 
 
