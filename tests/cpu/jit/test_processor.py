@@ -20,15 +20,15 @@ SERVER = (
 )
 SMALL = ("64bit", "sse4.2", "gfni")
 
-# limit, what LLVM says of the host, bytes of vectors, registers, fma, float16
+# limit, what LLVM says of the host, bytes of vectors, registers, float16
 PROCESSORS = [
-    ("", SERVER, 64, 32, True, True),
-    ("64", SERVER, 64, 32, True, True),
-    ("32", SERVER, 32, 16, True, True),
-    ("16", SERVER, 16, 16, False, False),
-    ("64", ("avx", "avx2", "fma", "f16c"), 32, 16, True, True),
-    ("32", SMALL, 16, 16, False, False),
-    ("32", ("neon", "fullfp16"), 16, 32, True, True),
+    ("", SERVER, 64, 32, True),
+    ("64", SERVER, 64, 32, True),
+    ("32", SERVER, 32, 16, True),
+    ("16", SERVER, 16, 16, False),
+    ("64", ("avx", "avx2", "fma", "f16c"), 32, 16, True),
+    ("32", SMALL, 16, 16, False),
+    ("32", ("neon", "fullfp16"), 16, 32, True),
 ]
 
 
@@ -39,15 +39,14 @@ def _ask_again():
     processor.features.cache_clear()
 
 
-@pytest.mark.parametrize(("limit", "has", "vector", "registers", "fma", "halves"), PROCESSORS)
-def test_processors(monkeypatch, limit, has, vector, registers, fma, halves):
+@pytest.mark.parametrize(("limit", "has", "vector", "registers", "halves"), PROCESSORS)
+def test_processors(monkeypatch, limit, has, vector, registers, halves):
     import llvmlite.binding as llvm
 
     monkeypatch.setenv(processor.VECTORS, limit)
     monkeypatch.setattr(llvm, "get_host_cpu_features", lambda: dict.fromkeys(has, True))
     assert processor.vector_bytes() == vector
     assert processor.registers() == registers
-    assert processor.has_fma() == fma
     assert processor.converts_halves() == halves
     assert [processor.lanes(size) for size in (4, 8)] == [vector // 4, vector // 8]
     kept = {flag[1:] for flag in processor.flags().split(",") if flag[0] == "+"}

@@ -13,17 +13,6 @@ if TYPE_CHECKING:
 
 
 STORED: Final = TYPES
-# The prefix of OpenCL's macros for an integer type's limits: SCHAR_MIN, UINT_MAX.
-LIMITS: Final = {
-    dt.int8: "SCHAR",
-    dt.int16: "SHRT",
-    dt.int32: "INT",
-    dt.int64: "LONG",
-    dt.uint8: "UCHAR",
-    dt.uint16: "USHRT",
-    dt.uint32: "UINT",
-    dt.uint64: "ULONG",
-}
 _HOST: Final = {ctype: dtype.numpy for dtype, ctype in STORED.items() if dtype is not dt.bool_}
 # A bfloat16 is the upper half of a float, here in vectors of N (nothing: one number). A float is
 # rounded to the nearest, ties to even; a NaN gets a bit that does not depend on the lower half.

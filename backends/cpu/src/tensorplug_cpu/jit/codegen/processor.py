@@ -57,12 +57,6 @@ def registers() -> int:
     return 32 if has("avx512f") or has("neon") else 16
 
 
-def has_fma() -> bool:
-    """Return whether the processor multiplies and adds in one instruction."""
-    has = features().get
-    return bool(has("fma") or has("neon"))
-
-
 def converts_halves() -> bool:
     """Return whether the processor converts float16; LLVM calls a function that may lack, else."""
     has = features().get
