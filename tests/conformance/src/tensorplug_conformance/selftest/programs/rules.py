@@ -1,4 +1,4 @@
-"""Engines with a statement about a kernel that is wrong, or a kernel that breaks one."""
+"""Engines with a statement about a kernel that is wrong."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from tensorplug.contract.owner import Owner
 from tensorplug.plugin import RuleTable, specs
 from tensorplug.plugins.assembly import build_engine
-from tensorplug_conformance.selftest.programs.engines import with_results
 
 if TYPE_CHECKING:
     from tensorplug.engine.engine import Engine
@@ -30,8 +29,3 @@ def takes_scans_for_elementwise() -> Engine:
     engine = build_engine()
     engine.registry.add(Owner("saboteur"), rules=rules, override=True)
     return engine
-
-
-def subtracts_the_mean_of_scans() -> Engine:
-    """Return an engine whose running sums depend on what comes behind them."""
-    return with_results(specs.CUMSUM, lambda sums: (sums - sums.mean()).astype(sums.dtype))

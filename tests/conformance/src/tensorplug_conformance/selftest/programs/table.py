@@ -63,7 +63,6 @@ WRONG_PROGRAMS: Final = (
     WrongProgram(rules.takes_quotients_for_linear, "jvp = slope along a direction"),
     WrongProgram(rules.takes_quotients_for_linear, "facts of specs hold"),
     WrongProgram(rules.takes_scans_for_elementwise, "facts of specs hold"),
-    WrongProgram(rules.subtracts_the_mean_of_scans, "facts of specs hold"),
     WrongProgram(repeated.tires, "training float32: logistic regression, by hand"),
     WrongProgram(repeated.tires, "training float32: perceptron, SGD"),
     WrongProgram(repeated.takes_operands_for_different, "gradients of one's own"),
