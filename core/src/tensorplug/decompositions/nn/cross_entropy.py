@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
 decompositions: DecompositionTable = DecompositionTable(reads=())
-decompositions.of(ops.SOFTMAX_CROSS_ENTROPY)(
-    lambda labels, logits: -sum_(labels * log_softmax(logits), axis=-1)
+decompositions.of(ops.SOFTMAX_CROSS_ENTROPY)(  # 0 minus 0 is 0, and its negative is not
+    lambda labels, logits: 0 - sum_(labels * log_softmax(logits), axis=-1)
 )
 
 
@@ -36,7 +36,7 @@ def sparse_cross_entropy(labels: Tensor, logits: Tensor) -> Tensor:
     wide = _widen(labels)
     # A negative label, which would count from the end, is out of range too.
     at = expand_dims(where(less(wide, 0), logits.shape[-1], wide), axis=-1)
-    return -squeeze(take_along_axis(log_softmax(logits), at, axis=-1), axis=-1)
+    return 0 - squeeze(take_along_axis(log_softmax(logits), at, axis=-1), axis=-1)
 
 
 @decompositions.of(ops.SPARSE_SOFTMAX_CROSS_ENTROPY_GRAD)
