@@ -32,7 +32,8 @@ IN_C = dt.BOOL | dt.INTEGER | {dt.float32, dt.float64}
 
 def opened(engine, *arguments):
     device = Interpreted(*arguments)
-    tp.register_backend(device.name, lambda: device, kernels=[kernel_table(device.compile_group)])
+    table = kernel_table(Interpreted.compile_group)
+    tp.register_backend(device.name, lambda: device, kernels=[table])
     return Session(lambda: engine, device.name)
 
 

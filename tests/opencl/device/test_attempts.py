@@ -186,9 +186,9 @@ def ran(step, lethal, **environment):
 @pytest.mark.parametrize(
     ("step", "lethal", "usual", "formula"),
     [
-        pytest.param("build", "Sinh float32", "native", np.sinh, marks=pytest.mark.slow),
-        pytest.param("run", "Sinh float32", "native", np.sinh, marks=pytest.mark.slow),
-        ("run", "Silu by", "decomposed", lambda x: x / (1 + np.exp(-x))),  # as a group
+        pytest.param("build", "Sinh", "native", np.sinh, marks=pytest.mark.slow),
+        pytest.param("run", "Sinh", "native", np.sinh, marks=pytest.mark.slow),
+        ("run", "Silu", "decomposed", lambda x: x / (1 + np.exp(-x))),  # as a group
     ],
 )
 def test_a_kernel_that_kills_the_process_does_it_once(folder, step, lethal, usual, formula):

@@ -120,7 +120,7 @@ def test_loops_that_a_driver_would_not_finish_are_refused(target, name):
     monkey.setattr(poor.runtime, "check_steps", lambda count: steps.append(count) or check(count))
     prepare = {
         entry.spec.name: entry.function
-        for table in collect_tables(poor.compile_form)
+        for table in collect_tables(type(poor).compile_form)
         for entry in table
     }
     n = 1 << 27

@@ -56,7 +56,8 @@ def numbers(shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
 
 def run(backend: OpenCLBackend, name: str, x: Any, out: TensorType, **attributes: Any) -> Any:
     """Run the kernel of a form; return its results."""
-    (entry,) = (each for each in kernel_table(backend.compile_form) if each.spec.name == name)
+    table = kernel_table(type(backend).compile_form)
+    (entry,) = (each for each in table if each.spec.name == name)
     kernel = entry.function(
         TensorType(dt.of(x.dtype), x.shape), **attributes, backend=backend, out=out
     )

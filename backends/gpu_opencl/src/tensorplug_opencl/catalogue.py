@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
     from tensorplug.plugin import Group
 
-    Compile = Callable[[Group], Callable[..., Sequence[Any]] | None]
-    Upload = Callable[[NDArray[Any]], Any]
+    Compile = Callable[[Any, Group], Callable[..., Sequence[Any]] | None]
+    Upload = Callable[[Any, NDArray[Any]], Any]
 
 
 FORMS: Final = frozenset(
@@ -77,7 +77,7 @@ class _Joined(KernelTable):
 def collect_tables(compile_group: Compile, upload: Upload | None = None) -> list[KernelTable]:
     """Return the tables called ``kernels`` of every family module, joined with complex ones.
 
-    ``compile_group``: of the backend, for forms; ``upload``: of its device, for their tables.
+    ``compile_group``: of forms, for a backend; ``upload``: of their tables, to its device.
     """
     for_complex = {
         entry.spec.name: entry for table in _find_tables("complex_kernels") for entry in table

@@ -6,7 +6,7 @@ opening the backend fails with the reason.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any
 
 from tensorplug.plugin import Backend, BackendUnavailableError, DeviceInfo, KernelTable, hookimpl
 
@@ -60,10 +60,15 @@ def tensorplug_kernels(backend: Backend) -> Iterable[KernelTable]:
     """Return the kernel tables of all families, for this backend only."""
     if backend.name != "opencl":
         return ()
+    from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.catalogue import collect_tables
 
-    device = cast("OpenCLBackend", backend)
-    return collect_tables(device.compile_form, device.runtime.upload_table)
+    return collect_tables(OpenCLBackend.compile_form, upload_table)
+
+
+def upload_table(backend: OpenCLBackend, table: Any) -> Any:
+    """Return a buffer with numbers that kernels read."""
+    return backend.runtime.upload_table(table)
 
 
 @hookimpl

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.plugin import (
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
     from tensorplug.plugin import Backend, DType, KernelEntry
 
     Function = Callable[..., Any]
-    Compile = Callable[[Group], Callable[..., Sequence[Any]] | None]
-    Upload = Callable[[Table], Any]
+    Compile = Callable[[Any, Group], Callable[..., Sequence[Any]] | None]
+    Upload = Callable[[Any, Table], Any]
 
 _INPUT, _ASKED = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
 
@@ -40,21 +41,22 @@ def kernel_table(
     """Return all kernels that have a form, compiled by a backend.
 
     Args:
-        compile_group: takes the whole language of loops, or returns None to decline a group. Then
-            the core runs the kernel's decomposition.
+        compile_group: compiles a group of the whole language of loops for a backend, which comes
+            first, since a plugin may have several devices; or returns None to decline it. Then the
+            core runs the kernel's decomposition.
         dtypes: in which the kernels are native; None for all.
         own: tables of the backend, whose kernels take the place of these.
-        upload: returns a buffer with a copy of numbers that a kernel reads as long as it lives;
-            the backend's ``from_host`` if not given.
+        upload: returns a buffer of a backend with a copy of numbers that a kernel reads as long as
+            it lives; by its ``from_host`` if not given.
 
     Example:
-        The hook of a backend whose object has ``compile_group``::
+        The hook of a backend with a method ``compile_group``::
 
             @hookimpl
             def tensorplug_kernels(backend):
                 if backend.name != "acme":
                     return ()
-                return (kernel_table(backend.compile_group),)
+                return (kernel_table(AcmeBackend.compile_group),)
 
     """
     kept = None if dtypes is None else frozenset(dtypes)
@@ -86,12 +88,12 @@ def _prepared(
         compiled = []
         for group, sources in made if isinstance(made, list) else [made]:
             named = group if group.name else replace(group, name=entry.spec.name)
-            function = compile_group(named)
+            function = compile_group(backend, named)
             if function is None:
                 raise KernelRefusedError("the compiler of groups declines it")
             tables = [(at, each) for at, each in enumerate(sources) if not isinstance(each, int)]
             if tables:
-                make = upload or backend.from_host
+                make = partial(upload, backend) if upload else backend.from_host
                 function = _holding(function, [(at, make(table)) for at, table in tables])
             numbers = tuple(each for each in sources if isinstance(each, int))
             compiled.append((function, numbers))

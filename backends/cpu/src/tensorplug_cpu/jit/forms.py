@@ -79,12 +79,12 @@ def _entries(always: bool) -> dict[str, KernelEntry]:  # noqa: FBT001  # a key
     return {entry.spec.name: entry for entry in table}
 
 
-def _compile(group: Group) -> Callable[..., list[Array]] | None:
+def _compile(_backend: Any, group: Group) -> Callable[..., list[Array]] | None:
     types = [output.type for output in group.outputs]
     if any(type_.size for type_ in types):
         return compile_group(group)
     return lambda *_buffers: [np.empty(type_.shape, type_.dtype.numpy) for type_ in types]
 
 
-def _compile_long(group: Group) -> Callable[..., list[Array]] | None:
+def _compile_long(_backend: Any, group: Group) -> Callable[..., list[Array]] | None:
     return compile_group(group) if is_worthwhile(prod(group.shape)) else None
