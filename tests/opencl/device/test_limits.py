@@ -118,11 +118,7 @@ def test_loops_that_a_driver_would_not_finish_are_refused(target, name):
     steps = []
     check = poor.runtime.check_steps
     monkey.setattr(poor.runtime, "check_steps", lambda count: steps.append(count) or check(count))
-    prepare = {
-        entry.spec.name: entry.function
-        for table in collect_tables(type(poor).compile_form)
-        for entry in table
-    }
+    prepare = {entry.spec.name: entry.function for table in collect_tables() for entry in table}
     n = 1 << 27
     long = TensorType(dt.float32, (1, n))
     whole = {"backend": poor, "out": TensorType(dt.float32, (1, 1))}

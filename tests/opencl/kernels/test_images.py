@@ -8,7 +8,6 @@ import pytest
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import TensorType
 from tensorplug_opencl.catalogue import collect_tables
-from tensorplug_opencl.plugin import upload_table
 
 
 def numbers(*shape, seed=1):
@@ -17,7 +16,7 @@ def numbers(*shape, seed=1):
 
 def prepare(backend, name, shape, *arrays, **attributes):
     """Prepare the kernel of that name."""
-    tables = collect_tables(type(backend).compile_form, upload_table)
+    tables = collect_tables()
     (entry,) = [entry for table in tables for entry in table if entry.spec.name == name]
     types = [TensorType(dt.of(array.dtype), array.shape) for array in arrays]
     asked = {**attributes, "backend": backend, "out": TensorType(types[0].dtype, shape)}

@@ -26,14 +26,13 @@ from tensorplug_loops.kernels import kernel_table
 from tensorplug_opencl import kernels, pairs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
 
     from numpy.typing import NDArray
 
     from tensorplug.plugin import Group
-
-    Compile = Callable[[Any, Group], Callable[..., Sequence[Any]] | None]
-    Upload = Callable[[Any, NDArray[Any]], Any]
+    from tensorplug_opencl.backend import OpenCLBackend
+    from tensorplug_opencl.memory.buffers import DeviceBuffer
 
 
 FORMS: Final = frozenset(
@@ -74,16 +73,13 @@ class _Joined(KernelTable):
             self._add(entry)
 
 
-def collect_tables(compile_group: Compile, upload: Upload | None = None) -> list[KernelTable]:
-    """Return the tables called ``kernels`` of every family module, joined with complex ones.
-
-    ``compile_group``: of forms, for a backend; ``upload``: of their tables, to its device.
-    """
+def collect_tables() -> list[KernelTable]:
+    """Return the tables called ``kernels`` of every family module, joined with complex ones."""
     for_complex = {
         entry.spec.name: entry for table in _find_tables("complex_kernels") for entry in table
     }
     by_hand = _find_tables("kernels")
-    made = kernel_table(compile_group, own=by_hand, upload=upload)
+    made = kernel_table(_compile, own=by_hand, upload=_upload)
     tables = [*by_hand, _Joined(entry for entry in made if entry.spec.name in FORMS)]
     joined: list[KernelTable] = [
         _Joined(_add_complex(entry, for_complex) for entry in table) for table in tables
@@ -91,6 +87,14 @@ def collect_tables(compile_group: Compile, upload: Upload | None = None) -> list
     known = {entry.spec.name for table in joined for entry in table}
     alone = [entry for name, entry in for_complex.items() if name not in known]
     return [*joined, _Joined(_join(None, entry) for entry in alone)]
+
+
+def _compile(backend: OpenCLBackend, form: Group) -> Callable[..., list[DeviceBuffer]] | None:
+    return backend.compile_form(form)
+
+
+def _upload(backend: OpenCLBackend, table: NDArray[Any]) -> DeviceBuffer:
+    return backend.runtime.upload_table(table)
 
 
 def _find_tables(name: str) -> list[KernelTable]:

@@ -6,14 +6,12 @@ opening the backend fails with the reason.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tensorplug.plugin import Backend, BackendUnavailableError, DeviceInfo, KernelTable, hookimpl
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-
-    from tensorplug_opencl.backend import OpenCLBackend
 
 
 @hookimpl
@@ -60,15 +58,9 @@ def tensorplug_kernels(backend: Backend) -> Iterable[KernelTable]:
     """Return the kernel tables of all families, for this backend only."""
     if backend.name != "opencl":
         return ()
-    from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.catalogue import collect_tables
 
-    return collect_tables(OpenCLBackend.compile_form, upload_table)
-
-
-def upload_table(backend: OpenCLBackend, table: Any) -> Any:
-    """Return a buffer with numbers that kernels read."""
-    return backend.runtime.upload_table(table)
+    return collect_tables()
 
 
 @hookimpl
