@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cache
 from inspect import Parameter, Signature, signature
 from math import prod
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from tensorplug.plugin import KernelRefusedError
+from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.execution.floating_point import without_warnings
 from tensorplug_cpu.jit.codegen.settings import is_worthwhile, least_elements
 from tensorplug_cpu.jit.groups.kernels import compile_group
@@ -17,7 +19,7 @@ from tensorplug_cpu.jit.groups.kernels import compile_group
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.plugin import Backend, Group, KernelEntry, KernelSpec
+    from tensorplug.plugin import Backend, DType, Group, KernelEntry, KernelSpec
     from tensorplug_cpu.arrays import Array, Call
 
     F = TypeVar("F", bound=Callable[..., Any])
@@ -46,10 +48,10 @@ def formed(spec: KernelSpec, *, always: bool = False) -> Callable[..., Call]:
     return prepare
 
 
-def by_form(spec: KernelSpec) -> Callable[[F], F]:
+def by_form(spec: KernelSpec, dtypes: frozenset[DType] = dt.STORED) -> Callable[[F], F]:
     """Decorate what prepares a kernel by NumPy: many elements are computed by its form.
 
-    For kernels whose results are the same either way, to the bit or nearly so.
+    For kernels whose results are the same either way, to the bit or nearly so, in these dtypes.
     """
     native = formed(spec)
 
@@ -58,12 +60,12 @@ def by_form(spec: KernelSpec) -> Callable[[F], F]:
         asks = {each.name for each in parameters if each.kind is Parameter.KEYWORD_ONLY}
 
         def prepare(*types: Any, attributes: dict[str, Any], **asked: Any) -> Call:
-            try:
-                return without_warnings(native(*types, attributes=attributes, **asked))
-            except KernelRefusedError:
-                known = {**attributes, "attributes": attributes, **asked}
-                made: Call = by_numpy(*types, **{name: known[name] for name in asks})
-                return made
+            if asked["out"].dtype in dtypes:
+                with suppress(KernelRefusedError):  # few elements, or no LLVM
+                    return without_warnings(native(*types, attributes=attributes, **asked))
+            known = {**attributes, "attributes": attributes, **asked}
+            made: Call = by_numpy(*types, **{name: known[name] for name in asks})
+            return made
 
         prepare.__signature__ = signature(native)  # type: ignore[attr-defined]
         return prepare  # type: ignore[return-value]  # it takes all that a kernel may ask for

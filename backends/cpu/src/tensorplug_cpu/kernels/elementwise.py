@@ -6,19 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.plugin import DType, KernelRefusedError, KernelSpec, TensorType, specs, warn
+from tensorplug.plugin import DType, KernelSpec, TensorType, specs, warn
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.execution import parallel
 from tensorplug_cpu.execution.channels import per_channel
 from tensorplug_cpu.execution.floating_point import binary, kernel, ufunc
 from tensorplug_cpu.execution.outputs import elementwise_kernel
-from tensorplug_cpu.jit.forms import formed
+from tensorplug_cpu.jit.forms import by_form
 from tensorplug_cpu.jit.groups import elementary
 from tensorplug_cpu.kernel_table import Kernels
 from tensorplug_cpu.numerics import casting, special_functions
 
 if TYPE_CHECKING:
-    from tensorplug.plugin import Backend
     from tensorplug_cpu.arrays import Array, Call
 
 kernels = Kernels()
@@ -168,13 +167,9 @@ def floor_div(a: TensorType, b: TensorType, *, out: TensorType) -> Call:
 
 
 @kernels.prepare(specs.POW)
-def pow(a: TensorType, b: TensorType, *, backend: Backend, out: TensorType) -> Call:
+@by_form(specs.POW, dt.INTEGER)
+def pow(_a: TensorType, b: TensorType, *, out: TensorType) -> Call:
     """Raise to a power; integers to a negative one give 1/a rounded towards 0."""
-    if out.dtype in dt.INTEGER:
-        try:
-            return formed(specs.POW)(a, b, attributes={}, backend=backend, out=out)
-        except KernelRefusedError:
-            pass  # few elements, or no LLVM
     if out.dtype in dt.SIGNED:
         return kernel(_signed_power, out)
     if out.dtype is dt.complex64:  # the C library's own is off by up to 20 ulp
