@@ -22,17 +22,10 @@ from tensorplug_loops.schedule import plan
 from . import by_llvm
 from .random_groups import draw
 
+pytestmark = pytest.mark.usefixtures("compiled_quickly")
 F, INT = dt.float32, dt.int64
 WHOLE = (True, True)
 X = ex.parameter(0, F)
-
-
-@pytest.fixture(autouse=True)
-def quickly(monkeypatch):
-    monkeypatch.setenv("CFLAGS", "-O1")
-    native.command.cache_clear()
-    yield
-    native.command.cache_clear()
 
 
 GROUPS = replace(c.MACHINE, neighbours=True, group_size=4, cores=2, shared_bytes=1 << 15)

@@ -19,16 +19,9 @@ from tensorplug_loops.schedule import plan
 
 from . import by_llvm
 
+pytestmark = pytest.mark.usefixtures("compiled_quickly")
 LENGTHS = [1, 2, 3, 4, 5, 7, 8, 13, 16, 17, 31, 33, 64, 97]
 DTYPES = [dt.float32, dt.float32, dt.float64, dt.float16, dt.int32, dt.int8, dt.uint16]
-
-
-@pytest.fixture(autouse=True)
-def quickly(monkeypatch):
-    monkeypatch.setenv("CFLAGS", "-O1")
-    native.command.cache_clear()
-    yield
-    native.command.cache_clear()
 
 
 def in_standard_c(group):

@@ -67,9 +67,8 @@ class _Writer:
         self._one_by_one = False  # in a loop whose lanes follow one another
         self._mask: Value | None = None
         self._reads: Value | None = None
-        self._single: set[str] = (
-            set()
-        )  # arrays that may be written again, since nothing reads them
+        # Arrays that may be written again, since nothing reads them.
+        self._single: set[str] = set()
         self._hint = ""
 
     def write(self, kernel: st.Kernel, title: str, *, apart: bool) -> str:
@@ -179,9 +178,8 @@ class _Writer:
             return _ATOMIC[op]
         ctype, bits = c.TYPES[dtype], c.UNSIGNED[dtype.itemsize]
         combined = c.combined(op, Value("", dtype), "a", "value")
-        if (
-            op in _SIGNED and dtype.kind == "float"
-        ):  # 0 and -0 are equal, and may come in any order
+        if op in _SIGNED and dtype.kind == "float":
+            # 0 and -0 are equal, and may come in any order.
             combined = f"a == value ? (signbit({_SIGNED[op]}) ? a : value) : {combined}"
         text = c.EXCHANGE.format(
             name=f"{op}_{ctype}",
