@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias, TypeVar, overload
 from weakref import WeakKeyDictionary
 
 from tensorplug.contract.arguments import quoted
+from tensorplug.dispatch.likeness import slots_of
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import ArgumentError, RegistrationError
 
@@ -212,7 +213,7 @@ def register_tree(
     other class, give the two functions. (docs/trees.md)
 
     Static data belong to the signature of a compiled function. They must be hashable, and are
-    compared with ``==``.
+    compared with ``==``; 1, 1.0 and True count as different, there and inside of the data.
 
     Args:
         kind: the class; its subclasses are registered on their own. Without it,
@@ -320,7 +321,7 @@ def _with_attributes(kind: Any, children: Sequence[str]) -> Open:
             f"register_tree: children must be names of attributes, got {quoted(children)}"
         )
     keys = list(children)
-    slots = [name for base in kind.__mro__ for name in _slots(base)]
+    slots = [name for base in kind.__mro__ for name in slots_of(base)]
 
     # A cached value may depend on the children.
     cached = [name for name in dir(kind) if isinstance(getattr(kind, name, None), cached_property)]
@@ -340,18 +341,6 @@ def _with_attributes(kind: Any, children: Sequence[str]) -> Open:
         return keys, children, build, [item for pair in fixed.items() for item in pair]
 
     return open_
-
-
-def _slots(base: type) -> Sequence[str]:
-    """Return the names of the attributes in the slots of one class."""
-    slots: Any = base.__dict__.get("__slots__", ())
-    names = (slots,) if isinstance(slots, str) else slots
-    owner = base.__name__.lstrip("_")
-    return [
-        f"_{owner}{name}" if name.startswith("__") and not name.endswith("__") else name
-        for name in names
-        if name not in ("__dict__", "__weakref__")
-    ]
 
 
 def static_field(**options: Any) -> Any:

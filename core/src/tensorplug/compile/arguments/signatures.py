@@ -52,7 +52,7 @@ def append_signature(
         key.append(value._placement)
         tensors.append(value)
     elif kind is dict:
-        key.append((dict, *value))
+        key.append((dict, *keys.freeze_names(value)))
         for child in value.values():
             append_signature(child, key, tensors, floats)
     elif kind is tuple or kind is list:
@@ -87,7 +87,7 @@ def _append_other(
         key.append(_freeze(value, "an argument"))
         return
     names, children, _, static = opened
-    key.append((type(value), *names))
+    key.append((type(value), *keys.freeze_names(names)))
     if static:
         where = f"the static data of {type(value).__name__}"
         key.extend(_freeze(field, where) for field in static)

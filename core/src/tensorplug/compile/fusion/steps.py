@@ -89,15 +89,21 @@ class Steps:
 
     def find(self, plan: Plan) -> Step | None:
         """Return the step of a call of ``plan``; None if there is none."""
-        key = (
-            plan.spec,
-            tuple((name, type(x), repr(x)) for name, x in plan.attributes.items()),
-            tuple(tuple(x) if isinstance(x, list) else x for x in plan.inputs),
-        )
+        try:
+            key = (
+                plan.spec,
+                tuple(freeze_attributes(plan.attributes)),
+                tuple(tuple(x) if isinstance(x, list) else x for x in plan.inputs),
+            )
+        except TypeError:  # an attribute is not hashable
+            return self._find_anew(plan)
         if key not in self._found:
-            single = _find_single(plan)
-            self._found[key] = self._find_composite(plan) if single is None else single
+            self._found[key] = self._find_anew(plan)
         return self._found[key]
+
+    def _find_anew(self, plan: Plan) -> Step | None:
+        single = _find_single(plan)
+        return self._find_composite(plan) if single is None else single
 
     def _find_composite(self, plan: Plan) -> Composite | None:
         outermost = find_decomposition(plan)
