@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,10 +17,12 @@ from tensorplug_conformance.interpreter import interpreter
 from tensorplug_loops import native
 from tensorplug_loops.dialects import c
 from tensorplug_loops.schedule import plan
+from tensorplug_loops.statements import Shared
 
 from . import by_llvm
 
 pytestmark = pytest.mark.usefixtures("compiled_quickly")
+GPU = replace(c.MACHINE, neighbours=True, group_size=256, cores=4, shared_bytes=1 << 15)
 LENGTHS = [1, 2, 3, 4, 5, 7, 8, 13, 16, 17, 31, 33, 64, 97]
 DTYPES = [dt.float32, dt.float32, dt.float64, dt.float16, dt.int32, dt.int8, dt.uint16]
 
@@ -32,9 +35,19 @@ def wide(group):
     return by_llvm.compile_group(group, vector_bytes=64)
 
 
+def by_groups(group):
+    return native.compile_group(group, machine=GPU)
+
+
+def by_small_groups(group):
+    return native.compile_group(group, machine=replace(GPU, group_size=64))
+
+
 COMPILERS = {
     "C": native.compile_group,
     "standard C": in_standard_c,
+    "C, as on GPUs": by_groups,
+    "C, as on GPUs of small groups": by_small_groups,
     "LLVM": by_llvm.compile_group,
     "LLVM, wide": wide,
 }
@@ -185,14 +198,28 @@ def test_no_rows_and_few(compile_group, shape):
 
 
 def test_sums_of_many_products_are_accurate():
-    """The factors are read where they lie, or copied; a sum is one of blocks."""
-    for m, n in ((16, 64), (5, 300)):
-        group = matmul(m, n, 60_000)
+    """The factors are read where they lie, or copied; a sum is one of blocks, or of slices."""
+    for m, n, k in ((16, 64, 60_000), (5, 300, 60_000), (70, 520, 5_000)):
+        group = matmul(m, n, k)
         rng = np.random.default_rng(1)
         a, b = (rng.random(each.type.shape, np.float32) for each in group.inputs)
         exact = a.astype(np.float64) @ b.astype(np.float64)
-        for run in (native.compile_group, in_standard_c, wide):
+        for run in (native.compile_group, in_standard_c, by_groups, wide):
             np.testing.assert_allclose(run(group)(a, b)[0], exact, rtol=1e-6)
+
+
+def test_a_work_group_reads_a_tile_of_both_factors_once():
+    (launch,) = plan(matmul(500, 510, 70), GPU).launches
+    assert launch.items == 4 * 4
+    shared = [each.length for each in launch.kernel.body if isinstance(each, Shared)]
+    assert shared == [16 * (128 + 4), 16 * (128 + 4)]
+    assert launch.kernel.group_size == 256
+
+
+def test_few_results_share_the_inner_axis():
+    first, second = plan(matmul(40, 30, 10_000), GPU).launches
+    assert (first.kernel.group_size, first.items) == (128, 2 * 4)
+    assert second.kernel.group_size == 1
 
 
 def test_one_program_serves_many_sizes():

@@ -28,6 +28,7 @@ _SIGNED: Final = {"max": "value", "min": "a"}  # the less one of two zeros
 _HEAD: Final = """#pragma OPENCL FP_CONTRACT OFF
 #define INLINE static inline __attribute__((always_inline))"""
 _EXTENSIONS: Final = {"half": "cl_khr_fp16", "atom_cmpxchg": "cl_khr_int64_base_atomics"}
+_ALIGNED: Final = "__attribute__((aligned(16)))"
 _LOOSE: Final = "typedef struct __attribute__((packed)) {{ {0}{1} v; }} loose_{0}{1};"
 
 
@@ -243,7 +244,8 @@ class _Writer:
     def _shared(self, each: st.Shared) -> None:
         self._arrays[each.name] = each.dtype
         type_ = f"{self._space} {c.TYPES[each.dtype]}"
-        self._locals[each.name] = f"{type_} {each.name}[{each.length}];"
+        # So that compilers read four neighbours at once.
+        self._locals[each.name] = f"{type_} {each.name}[{each.length}] {_ALIGNED};"
 
     def _barrier(self, _: st.Barrier) -> None:
         self._emit("barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);")

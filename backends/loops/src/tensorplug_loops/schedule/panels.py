@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tensorplug.plugin import Expression
     from tensorplug_loops.machine import Machine
     from tensorplug_loops.schedule.loops import Loops
-    from tensorplug_loops.schedule.products import Tile
+    from tensorplug_loops.schedule.products import Roles, Tile
 
 
 def number(value: int) -> Expression:
@@ -32,19 +32,15 @@ def number(value: int) -> Expression:
 
 
 class Panels:
-    """Writes what copies the factors of a product."""
+    """Writes kernels of a product: what all of them need."""
 
-    def __init__(self, loops: Loops, machine: Machine, tile: Tile) -> None:
-        self._loops, self._machine, self._tile = loops, machine, tile
-        self._plain = [
-            None if packs else plain_operand(loops, tile.roles, right=bool(which))
-            for which, packs in enumerate(tile.packs)
-        ]
+    def __init__(self, loops: Loops, machine: Machine, roles: Roles) -> None:
+        self._loops, self._machine = loops, machine
         self._given = loops.roots[0].dtype
         self._dtype = accumulated(self._given)
         self._lowering = Lowering(machine, loops.signs)
         loops.lowered(self._lowering.lower(loops.everything()))
-        self._factors = loops.roots[tile.roles.left], loops.roots[tile.roles.right]
+        self._factors = loops.roots[roles.left], loops.roots[roles.right]
         self._outputs = loops.roots[2:]
 
     def _begin(self) -> Writer:
@@ -52,13 +48,14 @@ class Panels:
         return self.w
 
     def _finish(
-        self, name: str, read: Sequence[int], *more: tuple[Array, int]
+        self, name: str, read: Sequence[int], *more: tuple[Array, int], group_size: int = 1
     ) -> tuple[Kernel, list[int]]:
         """Return the kernel of these operands and other arrays: what is written comes last."""
         whole = self.w.kernel(name)
         arrays = [(each, k) for k, each in enumerate(whole.arrays) if k in read]
         arrays = sorted([*arrays, *more], key=lambda pair: pair[0].written)
-        kernel = Kernel(name, tuple(each for each, _ in arrays), whole.numbers, whole.body)
+        own = tuple(each for each, _ in arrays)
+        kernel = Kernel(name, own, whole.numbers, whole.body, group_size)
         return kernel, [k for _, k in arrays]
 
     def _let_least(self, a: Expression, b: Expression) -> Expression:
@@ -78,6 +75,46 @@ class Panels:
                 number, rest = w.divided(number, w.number(f"n{axis}"))
                 places.append((axis, rest))
         return places
+
+    def _write_element(self, total: Expression) -> None:
+        """Write the outputs' elements of a sum: the axes that remain have values."""
+        w = self.w
+        cast = self._lowering.converter.cast(total, self._dtype, self._given)
+        w.bind(("result", w.inputs), w.here(cast))
+        values = [w.value(root) for root in self._outputs]
+        for j, value in enumerate(values):
+            k = w.inputs + j
+            w.emit(Store(w.array(k), w.offset(k), value))
+
+    def _are_neighbours(self, root: Expression, axis: int) -> bool:
+        """Return whether what a value is read from lies side by side along an axis."""
+        operands = self._loops.operands
+        return any(operands[k].offset.steps[axis] == 1 for k in parameters_in((root,)))
+
+    def _operands(self, roots: Sequence[Expression]) -> list[int]:
+        """Return the inputs that values are read from, and their indices."""
+        read: set[int] = set()
+        pending = list(roots)
+        while pending:
+            new = {k for k in parameters_in((pending.pop(),)) if k < self.w.inputs} - read
+            read |= new
+            for k in new:
+                pending += [
+                    rest for at in self._loops.operands[k].linears() for _, rest in at.rests
+                ]
+        return sorted(read)
+
+
+class Copies(Panels):
+    """Writes what copies factors in the order in which a processor's tiles read them."""
+
+    def __init__(self, loops: Loops, machine: Machine, tile: Tile) -> None:
+        super().__init__(loops, machine, tile.roles)
+        self._tile = tile
+        self._plain = [
+            None if packs else plain_operand(loops, tile.roles, right=bool(which))
+            for which, packs in enumerate(tile.packs)
+        ]
 
     def _copy_columns(self) -> tuple[Kernel, list[int]]:
         """Return the kernel that copies the columns' factor: an item takes a panel."""
@@ -148,21 +185,3 @@ class Panels:
             row = w.let(base + at * width)
             with w.loop(None, w.let(end - first), number(width)) as own:
                 w.emit(Store(array, w.let(row + own), zero))
-
-    def _are_neighbours(self, root: Expression, axis: int) -> bool:
-        """Return whether what a value is read from lies side by side along an axis."""
-        operands = self._loops.operands
-        return any(operands[k].offset.steps[axis] == 1 for k in parameters_in((root,)))
-
-    def _operands(self, roots: Sequence[Expression]) -> list[int]:
-        """Return the inputs that values are read from, and their indices."""
-        read: set[int] = set()
-        pending = list(roots)
-        while pending:
-            new = {k for k in parameters_in((pending.pop(),)) if k < self.w.inputs} - read
-            read |= new
-            for k in new:
-                pending += [
-                    rest for at in self._loops.operands[k].linears() for _, rest in at.rests
-                ]
-        return sorted(read)

@@ -12,16 +12,13 @@ on Mathematical Software 34, 2008; here the columns' block is the one that stays
 from __future__ import annotations
 
 from contextlib import ExitStack
-from math import prod
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING
 
 from tensorplug.plugin import Expression
 from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import expressions as ex
 from tensorplug_loops.schedule.lanes import lies_near
-from tensorplug_loops.schedule.loops import Loops
-from tensorplug_loops.schedule.panels import Panels, number
-from tensorplug_loops.schedule.products import accumulated, factored, tile_of
+from tensorplug_loops.schedule.panels import Copies, number
 from tensorplug_loops.schedule.writer import ZERO
 from tensorplug_loops.statements import (
     Array,
@@ -35,67 +32,10 @@ from tensorplug_loops.statements import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
-
-    from tensorplug.plugin import DType, Group
-    from tensorplug_loops.machine import Machine
+    from collections.abc import Sequence
 
 
-_KEPT: Final = 1024
-
-_kernels: Final[dict[Hashable, list[tuple[Kernel, list[int]]]]] = {}
-
-
-class Parts(NamedTuple):
-    """The launches of a product, in order, and the dtypes and sizes of its temporaries.
-
-    A launch is a kernel, its arrays, its numbers, how many items there are, and about how many
-    instructions an item takes. Arrays are numbered: the group's, then the temporaries.
-    """
-
-    launches: list[tuple[Kernel, list[int], tuple[int, ...], int, int]]
-    temporaries: list[tuple[DType, int]]
-
-
-def parts_of(group: Group, machine: Machine) -> Parts | None:
-    """Return the launches of a group that is a product; None if it is none that tiles suit."""
-    both = factored(group)
-    if both is None:
-        return None
-    loops = Loops(both)
-    tile = tile_of(loops, machine)
-    if tile is None:
-        return None
-    key = loops.key, machine, tile
-    if key not in _kernels:
-        if len(_kernels) >= _KEPT:
-            del _kernels[next(iter(_kernels))]
-        _kernels[key] = Tiles(loops, machine, tile).write()
-    value, dtype = loops.values, accumulated(both.reductions[0].expression.dtype)
-    batch = prod(loops.lengths[axis] for axis in tile.roles.batch)
-    panels = batch * value["panels_n"]
-    temporaries, launches, first = [], [], len(loops.operands)
-    vectors = tile.rows * tile.vectors * value["inner"]
-    counts = [
-        (
-            batch * value["groups_m"] * value["groups_n"],
-            value["size_m"] * value["size_n"] * vectors,
-        )
-    ]
-    if tile.packs[1]:
-        temporaries.append((dtype, panels * value["inner"] * tile.columns))
-        counts.insert(0, (panels, value["inner"] * tile.columns))
-    if tile.blocked:
-        size = panels * value["panels_m"] * tile.rows * tile.columns
-        temporaries.append((dtype, size))
-    for (kernel, arrays), (items, cost) in zip(_kernels[key], counts, strict=True):
-        numbers = tuple(loops.value(each.name) for each in kernel.numbers)
-        own = [at if at >= 0 else first - 1 - at for at in arrays]
-        launches.append((kernel, own, numbers, items, cost))
-    return Parts(launches, temporaries)
-
-
-class Tiles(Panels):
+class Tiles(Copies):
     """Writes the kernels of one product: one that copies columns, if need be, and its own."""
 
     def write(self) -> list[tuple[Kernel, list[int]]]:
@@ -309,12 +249,7 @@ class Tiles(Panels):
         def element(own: Expression, place: Expression) -> None:
             at = w.let((own - row) * tile.columns + base)
             total = w.copy(load("t", self._dtype, place + at))
-            cast = self._lowering.converter.cast(total, self._dtype, self._given)
-            w.bind(("result", w.inputs), w.here(cast))
-            values = [w.value(root) for root in self._outputs]
-            for j, value in enumerate(values):
-                k = w.inputs + j
-                w.emit(Store(w.array(k), w.offset(k), value))
+            self._write_element(total)
 
         output = self._loops.operands[-1].offset.steps
         if len(roles.columns) > 1 or output[roles.columns[-1]] != 1:

@@ -139,7 +139,8 @@ def accumulated(dtype: DType) -> DType:
     return dtype.compute
 
 
-def _length(loops: Loops, axes: Sequence[int]) -> int:
+def length_along(loops: Loops, axes: Sequence[int]) -> int:
+    """Return how many elements there are along axes."""
     return prod(loops.lengths[axis] for axis in axes)
 
 
@@ -149,19 +150,32 @@ def _is_flat(loops: Loops, operand: Operand, axes: Sequence[int]) -> bool:
     return all(steps[a] == steps[b] * loops.lengths[b] for a, b in pairwise(axes))
 
 
-def plain_operand(loops: Loops, roles: Roles, *, right: bool) -> int | None:
-    """Return the operand that a factor is, if tiles can read it where it lies."""
+def inner_operand(loops: Loops, roles: Roles, *, right: bool) -> int | None:
+    """Return the operand that a factor is, if inner elements have one distance."""
     root = loops.roots[roles.right if right else roles.left]
-    if root.op != "parameter" or root.dtype is not accumulated(root.dtype):
+    if root.op != "parameter":
         return None
     k = int(root.value)  # type: ignore[arg-type]  # a number
     operand = loops.operands[k]
     inside = all(check.holds for check in operand.checks) and not operand.offset.rests
-    flat = _is_flat(loops, operand, roles.inner)
-    if right:
-        flat = flat and _is_flat(loops, operand, roles.columns)
-        flat = flat and operand.offset.steps[roles.columns[-1]] == 1
-    return k if inside and flat else None
+    return k if inside and _is_flat(loops, operand, roles.inner) else None
+
+
+def plain_operand(loops: Loops, roles: Roles, *, right: bool) -> int | None:
+    """Return the operand that a factor is, if tiles can read it where it lies."""
+    k = inner_operand(loops, roles, right=right)
+    if k is None or (dtype := loops.operands[k].dtype) is not accumulated(dtype):
+        return None
+    operand = loops.operands[k]
+    flat = _is_flat(loops, operand, roles.columns)
+    lies = flat and operand.offset.steps[roles.columns[-1]] == 1
+    return k if lies or not right else None
+
+
+def swapped(roles: Roles) -> Roles:
+    """Return the roles with rows and columns exchanged."""
+    batch, rows, columns, inner, left, right = roles
+    return Roles(batch, columns, rows, inner, left=right, right=left)
 
 
 def _turned(loops: Loops, roles: Roles, lanes: int) -> Roles:
@@ -170,21 +184,19 @@ def _turned(loops: Loops, roles: Roles, lanes: int) -> Roles:
     But for few columns, and where the columns' factor would be much larger than what it is read
     from, as windows are.
     """
-    other = Roles(
-        roles.batch, roles.columns, roles.rows, roles.inner, left=roles.right, right=roles.left
-    )
+    other = swapped(roles)
     output = loops.operands[-1].offset.steps
     if output[roles.rows[-1]] == 1:
         roles, other = other, roles
-    own, turned = _length(loops, roles.columns), _length(loops, other.columns)
+    own, turned = length_along(loops, roles.columns), length_along(loops, other.columns)
     if own < lanes and turned > own:
         return other
     grows = [plain_operand(loops, each, right=True) is None for each in (roles, other)]
-    large = own * _length(loops, roles.inner) * _length(loops, roles.batch)
+    large = own * length_along(loops, roles.inner) * length_along(loops, roles.batch)
     if (
         turned >= lanes
         and grows[0]
-        and large > _FEW * _length(loops, other.columns) * _length(loops, roles.inner)
+        and large > _FEW * length_along(loops, other.columns) * length_along(loops, roles.inner)
     ):
         read = _size_read(loops, roles.right)
         if large > _FEW * read:
@@ -198,26 +210,23 @@ def _size_read(loops: Loops, number: int) -> int:
     return max((loops.group.inputs[k].type.size for k in numbers), default=1)
 
 
-def tile_of(loops: Loops, machine: Machine) -> Tile | None:
+def tile_of(loops: Loops, roles: Roles, machine: Machine) -> Tile | None:
     """Return how a product is computed, and set the numbers of its kernels.
 
     None if another schedule suits it better.
     """
-    roles = roles_of(loops)
-    if roles is None or machine.neighbours:
-        return None
     dtype = accumulated(loops.roots[0].dtype)
     size = machine.tile_bytes or machine.vector_bytes
     most = max(1, min(machine.lanes, size // dtype.itemsize))
     roles = _turned(loops, roles, most)
-    m, n, k = (_length(loops, axes) for axes in (roles.rows, roles.columns, roles.inner))
+    m, n, k = (length_along(loops, axes) for axes in (roles.rows, roles.columns, roles.inner))
     if m < _LEAST or n < _LEAST or k < _LEAST:
         return None
     lanes = min(most, 1 << (n - 1).bit_length())
     rows, vectors = _choose(m, n, lanes, machine)
     depth = _DEPTH // dtype.itemsize
     split = next(
-        at for at in range(len(roles.inner)) if _length(loops, roles.inner[at + 1 :]) <= depth
+        at for at in range(len(roles.inner)) if length_along(loops, roles.inner[at + 1 :]) <= depth
     )
     blocks = _set_blocks(loops, roles, split, depth)
     panels_m, panels_n = -(-m // rows), -(-n // (vectors * lanes))
@@ -229,7 +238,7 @@ def tile_of(loops: Loops, machine: Machine) -> Tile | None:
     of_block = min(k, depth) * vectors * lanes * dtype.itemsize
     size_n = _even(panels_n, max(1, machine.cache_bytes // of_block))
     groups_n = -(-panels_n // size_n)
-    batch = _length(loops, roles.batch)
+    batch = length_along(loops, roles.batch)
     size_m = _even(panels_m, max(1, min(_PANELS, panels_m * groups_n * batch // _ITEMS)))
     loops.values.update(
         rows=m,
@@ -272,8 +281,8 @@ def _choose(m: int, n: int, lanes: int, machine: Machine) -> tuple[int, int]:
 def _set_blocks(loops: Loops, roles: Roles, split: int, depth: int) -> int:
     """Set how the inner axes are taken in blocks; return how many there are."""
     length = loops.lengths[roles.inner[split]]
-    part = _even(length, max(1, depth // _length(loops, roles.inner[split + 1 :])))
+    part = _even(length, max(1, depth // length_along(loops, roles.inner[split + 1 :])))
     chunks = -(-length // part)
-    blocks = chunks * _length(loops, roles.inner[:split])
+    blocks = chunks * length_along(loops, roles.inner[:split])
     loops.values.update(part=part, chunks=chunks, blocks=blocks)
     return blocks

@@ -15,7 +15,7 @@ from tensorplug.plugin import (
 from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import expressions as ex
 from tensorplug_loops.held import dtypes_of
-from tensorplug_loops.schedule import columns, parts, product_tiles, scatters, tiles
+from tensorplug_loops.schedule import columns, parts, product_plans, scatters, tiles
 from tensorplug_loops.schedule.forms import Form, form_of
 from tensorplug_loops.schedule.loops import Loops, is_running, reduced_axes
 from tensorplug_loops.schedule.nests import Nest
@@ -102,7 +102,7 @@ class _Planner:
         self.launches: list[Launch] = []
         self.temporaries: list[tuple[DType, int]] = []
 
-    def add(self, group: Group, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> None:
+    def add(self, group: Group, inputs: tuple[int, ...], outputs: Sequence[int]) -> None:
         """Add the launches of a group whose arrays have these numbers."""
         if not group.reductions and not group.folds:
             self._add_elements(group, inputs, outputs)
@@ -154,13 +154,15 @@ class _Planner:
 
     def _add_product(self, group: Group, arrays: Sequence[int]) -> bool:
         """Add the launches of a product, if the group is one that tiles suit."""
-        product = product_tiles.parts_of(group, self._machine)
-        if product is not None:
-            numbers = [*arrays, *(self._temporary(*memory) for memory in product.temporaries)]
-            for kernel, own, values, items, cost in product.launches:
-                arrays = tuple(numbers[at] for at in own)
-                self.launches.append(Launch(kernel, arrays, values, items, cost, cost))
-        return product is not None
+        if (product := product_plans.parts_of(group, self._machine)) is None:
+            return False
+        numbers = [*arrays, *(self._temporary(*memory) for memory in product.temporaries)]
+        for kernel, own, values, *rest in product.launches:
+            self.launches.append(Launch(kernel, tuple(numbers[at] for at in own), values, *rest))
+        if product.rest is not None:
+            following, read = product.rest
+            self.add(following, tuple(numbers[at] for at in read), arrays[len(group.inputs) :])
+        return True
 
     def _temporary(self, dtype: DType, size: int) -> int:
         self.temporaries.append((dtype, size))
