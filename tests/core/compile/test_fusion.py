@@ -147,7 +147,7 @@ FORMS: list[Any] = [
             )
         ),
         (X,),
-        [("Mean+Sub+Square+Mean+Sqrt+RealDiv", (6, 5), 1, [(False, True)] * 2, [(True, True)])],
+        [("Mean+Sub+Square+Mean+Sqrt+RealDiv", (6, 5), 2, [(False, True)] * 2, [(True, True)])],
     ),
     (  # a whole reduction at the end of a chain, and arithmetic with its result
         lambda x, y: tp.sum(tp.square(x - y)) / 2 + 1,

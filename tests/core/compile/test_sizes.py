@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug.compile.fusion.steps import Composite, Steps
+from tensorplug.compile.fusion.steps import Composite, Reduce, Steps
 from tensorplug.compile.tracing.values import Constant
 from tensorplug.contract.spec import TensorType
 from tensorplug.dispatch.context import current_context, engine_of
@@ -212,8 +212,12 @@ def outline(step: Composite | None) -> Any:
             call.plan.spec.name,
             [] if call.plan.spec.name == "Reshape" else freeze_attributes(call.plan.attributes),
             [operand(x) for x in (*call.operands(), *call.outputs)],
+            # A mean's number of elements is a constant in a composite.
+            isinstance(kind, Reduce)
+            and kind.divides
+            and [call.operands()[0].placement.type.shape[axis] for axis in kind.axes],
         )
-        for call, _ in step.calls
+        for call, kind in step.calls
     ]
 
 

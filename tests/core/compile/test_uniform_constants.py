@@ -43,7 +43,8 @@ def test_equal_elements_are_not_read(f, expected):
         asked.clear()
         for _ in range(2):
             np.testing.assert_allclose(compiled(x).numpy(), expected, rtol=1e-6)
-    assert [len(group.inputs) for group in asked] == [1]
+    # A number that may follow from sizes is an input of one element.
+    assert [sum(any(each.spans) for each in group.inputs) for group in asked] == [1]
 
 
 def test_elements_that_differ_are_read():

@@ -141,12 +141,14 @@ def _fuse_whole(engine: Engine, plan: Plan, usage: Usage) -> Callable[..., Any] 
         return None
     group, operands = fusion.groups[0], call.operands()
     run = group.run
-    places = [operands.index(source) for source in group.inputs]
+    counts = [source for source in group.inputs if source not in operands]
+    places = [[*operands, *counts].index(source) for source in group.inputs]
+    fixed = [count.buffer for count in counts]
     multiple = plan.spec.multiple_outputs
 
     def compute(*operands: Any) -> Any:
         usage.last = now()
-        buffers = flatten(operands)
+        buffers = [*flatten(operands), *fixed] if fixed else flatten(operands)
         outputs = run(*[buffers[at] for at in places])
         return outputs if multiple else outputs[0]
 

@@ -170,7 +170,7 @@ def _make_part(engine: Engine, plan: NestedPlan, body: SubProgram) -> _Part | No
             if own.how != "native" or own.owner != device.owner or not own.takes_buffers:
                 return None
             calls.append(_Call(own.spec, own.attributes, call.inputs, call.outputs, own.call))
-    program.fusion = fusion
+    program.set_fusion(fusion)
     flat = program.flat()
     program.planned = plan_memory(  # a backend may keep all values of a step at once
         [value.placement.type for value in program.slots],

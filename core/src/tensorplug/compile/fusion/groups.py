@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from tensorplug.compile.fusion.arguments import find_arguments
 from tensorplug.compile.fusion.forming import form_group
 from tensorplug.compile.fusion.loops import Leaves, Loops
 from tensorplug.compile.fusion.reuse import choose_overwritten
@@ -88,17 +89,21 @@ def fuse(
     returned, ours = frozenset(wanted), frozenset(owned)
     device, state = calls[0].plan.device if calls else None, engine.registry.state
     # Not with ``single``, where what asks is no compiler, but remembers the groups.
+    arguments, least = find_arguments(calls), groups.least_group
     keyed = (
-        None if single else find_key(calls, returned, ours, least=groups.least_group, small=small)
+        None
+        if single
+        else find_key(calls, returned, ours, arguments=arguments, least=least, small=small)
     )
     if keyed is not None and device is not None:
         known: Structure | None = device.structures.get(keyed.key)
-        bound = None if known is None else known.bind(groups, keyed.operands)
+        bound = None if known is None else known.bind(groups, keyed)
         if known is not None and bound is not None:
             return Fusion(bound, known.alone, known=bool(bound))
     steps = Steps(engine)
     steps_of_calls = [_find_step(steps, call) for call in calls]
-    program = _Program(groups, calls, steps_of_calls, returned, small, single, ours)
+    leaves = Leaves(arguments)
+    program = _Program(groups, calls, steps_of_calls, leaves, returned, small, single, ours)
     fused = program.fuse(range(len(calls)))
     inside = {at for each in fused for at in each.members}
     alone = [at for at in range(len(calls)) if at not in inside]
@@ -106,7 +111,7 @@ def fuse(
     if keyed is not None and device is not None and program.is_general():
         with device.lock:
             if engine.registry.state is state and not device.closed:
-                made = keyed.structure(fused, fusion.alone)
+                made = keyed.structure(fused, fusion.alone, leaves.counts)
                 device.remember(device.structures, keyed.key, made, KEPT)
     return fusion
 
@@ -141,13 +146,13 @@ class _Program:
     backend: CompilesGroups
     calls: Sequence[Call]
     steps: Sequence[Step | None]
+    leaves: Leaves
     wanted: frozenset[Value | Constant]
     small: bool
     single: bool
     owned: frozenset[Value]
 
     def __post_init__(self) -> None:
-        self.leaves = Leaves()
         self.declined: set[int] = set()
         self.users: dict[Any, set[int]] = {}
         for at, call in enumerate(self.calls):

@@ -6,21 +6,24 @@ from collections import ChainMap
 from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import pairwise
+from math import prod
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
+from tensorplug.compile.fusion.arguments import make_count
 from tensorplug.compile.fusion.steps import Composite, Reduce, Reshape, count_calls
 from tensorplug.compile.tracing.values import Constant, Value
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.expressions import FUNCTIONS, Expression, cast, constant, order, parameter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from tensorplug.compile.fusion.steps import Elementwise, Step
     from tensorplug.compile.tracing.calls import Call
     from tensorplug.contract.dtypes import DType
     from tensorplug.contract.shapes import Shape
     from tensorplug.contract.spec import TensorType
+    from tensorplug.dispatch.device import Device
 
 
 MOST_STEPS: Final = 512
@@ -65,29 +68,45 @@ class Reduced(NamedTuple):
 class Leaves:
     """The parameters in the expressions of one program: what does not come from the same element.
 
-    ``sources``: where the parameters with these numbers come from, and the axes of the loops
-    along which they vary. Those of reductions are not among them.
+    ``arguments``: as ``find_arguments`` returns them. ``sources``: where the parameters with these
+    numbers come from, and the axes of the loops along which they vary. Those of reductions are not
+    among them. ``counts``: the sizes whose product a constant is.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, arguments: Mapping[Constant, Constant]) -> None:
         self.sources: dict[int, tuple[Source, Axes]] = {}
+        self.counts: dict[Constant, Shape] = {}
+        self._arguments: Mapping[Any, Constant] = arguments
         self._found: dict[tuple[Source, Axes], Expression] = {}
+        self._counted: dict[tuple[Shape, DType], Constant] = {}
         self._count = 0
 
     def of(self, source: Source, axes: Axes) -> Expression:
         """Return the parameter, or the constant, for a source that varies along ``axes``."""
+        element = self._arguments.get(source)
+        if element is not None:
+            source, axes = element, ()
         type_ = source.placement.type
         known = self._found.get((source, axes))
         if known is None:
             # Numbers go into the expression, where compilers see them. They are read from the
             # device here, once for all runs.
-            number = source.number() if isinstance(source, Constant) else None
+            is_argument = element is not None or source in self.counts
+            number = source.number() if isinstance(source, Constant) and not is_argument else None
             if number is not None:
                 known = constant(number, type_.dtype)
             else:
                 known = self.new(type_.dtype)
                 self.sources[self._count - 1] = (source, axes)
             self._found[source, axes] = known
+        return known
+
+    def count(self, device: Device, sizes: Shape, dtype: DType) -> Constant:
+        """Return the source of a number of elements, which is a parameter."""
+        known = self._counted.get((sizes, dtype))
+        if known is None:
+            known = self._counted[sizes, dtype] = make_count(device, sizes, dtype)
+            self.counts[known] = sizes
         return known
 
     def new(self, dtype: DType) -> Expression:
@@ -172,12 +191,15 @@ class _Trial:
         """Forget what was found: values of unknown place refer to this object."""
         self.found.maps[0].clear()
 
-    def add(self, call: Call, step: Step) -> bool:
-        """Compute ``call``; return whether that is possible."""
+    def add(self, call: Call, step: Step, *, inside: bool = False) -> bool:
+        """Compute ``call``; return whether that is possible.
+
+        ``inside``: it is part of a composite, which declares the sizes that it reads.
+        """
         if isinstance(step, Composite):
             for own, operand in zip(step.inputs, call.operands(), strict=True):
                 self.found[own] = self._operand(operand)
-            if not all(self.add(inner, kind) for inner, kind in step.calls):
+            if not all(self.add(inner, kind, inside=True) for inner, kind in step.calls):
                 return False
             for value, output in zip(call.outputs, step.outputs, strict=True):
                 self.found[value] = self._operand(output)
@@ -191,7 +213,7 @@ class _Trial:
         out = call.outputs[0].placement.type
         element: Element | _Floating | None
         if isinstance(step, Reduce):
-            element = self._reduce(step, operands[0], out)
+            element = self._reduce(step, operands[0], call, inside=inside)
         elif isinstance(step, Reshape):
             element = _reshape(operands[0], call.operands()[0].placement.type.shape, out.shape)
         else:
@@ -263,8 +285,9 @@ class _Trial:
         return tuple(axes_of_result) if all(a < b for a, b in pairwise(lying)) else None
 
     def _reduce(
-        self, step: Reduce, operand: Element | _Floating, out: TensorType
+        self, step: Reduce, operand: Element | _Floating, call: Call, *, inside: bool
     ) -> Element | None:
+        out = call.outputs[0].placement.type
         x = self._placed(operand)
         if x is None:
             return None
@@ -282,12 +305,22 @@ class _Trial:
             result = self.leaves.new(value.dtype)
             self.reductions[int(result.value)] = Reduced(step.op, value, along)  # type: ignore[arg-type]  # its number
             value = _rounded(result) if step.op in {"sum", "prod"} else result
+            if step.divides:
+                shape = call.operands()[0].placement.type.shape
+                sizes = tuple([shape[axis] for axis in step.axes if shape[axis] != 1])
+                value = value / self._count(call, sizes, value.dtype, inside=inside)
         axes = [
             -1 if at in step.axes else axis
             for at, axis in enumerate(x.axes)
             if step.keeps_axes or at not in step.axes
         ]
         return Element(cast(value, out.dtype), tuple(axes))
+
+    def _count(self, call: Call, sizes: Shape, dtype: DType, *, inside: bool) -> Expression:
+        """Return a number of elements: an input, where other programs may have another number."""
+        if inside:
+            return constant(float(prod(sizes)), dtype)
+        return self._leaf(self.leaves.count(call.plan.device, sizes, dtype), ())
 
 
 def _rounded(x: Expression) -> Expression:

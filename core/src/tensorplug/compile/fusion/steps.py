@@ -12,6 +12,7 @@ from tensorplug.compile.tracing.decompositions import trace_decomposition
 from tensorplug.compile.tracing.passes import eliminate_dead_calls
 from tensorplug.compile.tracing.sizes import declared_sizes
 from tensorplug.compile.tracing.values import Constant
+from tensorplug.contract import dtypes as dt
 from tensorplug.contract.expressions import parameter
 from tensorplug.contract.spec import TensorType
 from tensorplug.dispatch.keys import freeze_attributes
@@ -41,6 +42,8 @@ _REDUCTIONS: Final[dict[Any, tuple[Literal["sum", "prod", "max", "min"], str]]] 
     reduction.ANY: ("max", "axis"),
 }
 _PLAIN: Final = frozenset({*_REDUCTIONS, reduction.MEAN})
+_SHAPED: Final = frozenset({movement.RESHAPE, movement.BROADCAST_TO})  # their attribute is a shape
+_DIVIDED: Final = frozenset({dt.float32, dt.float64})
 
 
 class Elementwise(NamedTuple):
@@ -50,11 +53,15 @@ class Elementwise(NamedTuple):
 
 
 class Reduce(NamedTuple):
-    """A reduction of the only operand along some of its axes."""
+    """A reduction of the only operand along some of its axes.
+
+    ``divides``: the result is divided by the number of elements along these axes.
+    """
 
     op: Literal["sum", "prod", "max", "min"]
     axes: tuple[int, ...]
     keeps_axes: bool
+    divides: bool = False
 
 
 class Reshape(NamedTuple):
@@ -151,9 +158,10 @@ def describe(plan: Plan) -> Hashable:
     spec = plan.spec
     owned = plan.state.decomposition(spec.name)
     by_ops = owned is not None and not (owned.entry.on_host or owned.entry.alone)
-    if spec is movement.RESHAPE or not (by_ops or spec.expression_rule or spec in _REDUCTIONS):
+    if spec in _SHAPED or not (by_ops or spec.expression_rule or spec in _REDUCTIONS):
         return spec, plan.how, plan.owner
-    sizes = declared_sizes(plan, owned) or () if by_ops else ()
+    reads_sizes = by_ops and not _divides(plan)
+    sizes = declared_sizes(plan, owned) or () if reads_sizes else ()
     return spec, plan.how, plan.owner, *freeze_attributes(plan.attributes), *sizes
 
 
@@ -176,7 +184,9 @@ def is_general(plan: Plan, step: Step | None) -> bool:
 
 def count_calls(step: Step | None) -> int:
     """Return how many calls a step stands for: several for a composite."""
-    return len(step.calls) if isinstance(step, Composite) else 1
+    if isinstance(step, Composite):
+        return sum(count_calls(inner) for _, inner in step.calls)
+    return 2 if isinstance(step, Reduce) and step.divides else 1
 
 
 def reduces(step: Step | None) -> bool:
@@ -202,6 +212,9 @@ def _find_single(plan: Plan) -> Step | None:
     """Return the step of a call of ``plan``, if it is not a composite."""
     if not plan.static_shapes or plan.spec.multiple_outputs or _is_left(plan):
         return None
+    if _divides(plan):
+        axis = plan.attributes["axis"]
+        return Reduce("sum", axis, plan.attributes["keep_dims"], divides=True)
     op_and_axes = _REDUCTIONS.get(plan.spec)
     if op_and_axes is not None:
         op, axes = op_and_axes
@@ -220,6 +233,11 @@ def _find_single(plan: Plan) -> Step | None:
     ]
     found_rule = rule(operands, plan.attributes, plan.output.type)
     return None if found_rule is None else Elementwise(rule)
+
+
+def _divides(plan: Plan) -> bool:
+    """Return whether a call is a mean, of a dtype in which the sum is divided."""
+    return plan.spec is reduction.MEAN and plan.output.type.dtype in _DIVIDED
 
 
 def _is_left(plan: Plan) -> bool:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tensorplug.compile.fusion.arguments import make_count
 from tensorplug.compile.fusion.forming import joined
 from tensorplug.compile.fusion.reuse import LEAST
 from tensorplug.compile.fusion.steps import describe, is_general
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from tensorplug.compile.fusion.steps import Steps
     from tensorplug.compile.tracing.calls import Call
     from tensorplug.contract.backend import CompilesGroups
+    from tensorplug.contract.dtypes import DType
     from tensorplug.contract.groups import Group
     from tensorplug.contract.shapes import Shape
     from tensorplug.contract.spec import TensorType
@@ -49,6 +51,13 @@ class FusedCall(NamedTuple):
     axes: list[list[int]]
 
 
+class _Count(NamedTuple):
+    """A number of elements: the product of the sizes with these numbers."""
+
+    sizes: list[int]
+    dtype: DType
+
+
 class _Known(NamedTuple):
     """A group without lengths; ``inputs``, ``outputs``: the numbers of operands.
 
@@ -57,7 +66,7 @@ class _Known(NamedTuple):
 
     group: Group
     members: list[int]
-    inputs: list[int]
+    inputs: list[int | _Count]
     outputs: list[int]
     loops: int
     axes: list[list[int]]
@@ -69,11 +78,15 @@ class Structure(NamedTuple):
     groups: list[_Known]
     alone: Mapping[int, str]
 
-    def bind(self, backend: CompilesGroups, operands: Sequence[Any]) -> list[FusedCall] | None:
-        """Return the groups for the sizes of ``operands``; None if the backend declines one."""
+    def bind(self, backend: CompilesGroups, keyed: Keyed) -> list[FusedCall] | None:
+        """Return the groups for the sizes of a program; None if the backend declines one."""
+        operands = keyed.operands
         bound: list[FusedCall] = []
         for known in self.groups:
-            inputs = [operands[at] for at in known.inputs]
+            inputs = [
+                operands[each] if isinstance(each, int) else keyed.make(each)
+                for each in known.inputs
+            ]
             outputs = [operands[at] for at in known.outputs]
             loops = operands[known.loops].placement.type.shape
             group = replace(
@@ -99,13 +112,38 @@ def _with_types(ends: Sequence[Any], operands: Sequence[Any]) -> tuple[Any, ...]
 
 
 class Keyed(NamedTuple):
-    """The key of a program, and its operands in the order in which the key names them."""
+    """The key of a program, and its operands in the order in which the key names them.
+
+    ``sizes``: the number of each size.
+    """
 
     key: Hashable
     operands: list[Any]
+    sizes: Mapping[int, int]
 
-    def structure(self, fused: Sequence[FusedCall], alone: Mapping[int, str]) -> Structure:
-        """Return the groups that were found for this program, for all with its key."""
+    def make(self, of: _Count) -> Constant:
+        """Return a number of elements of this program."""
+        sizes = {number: size for size, number in self.sizes.items()}
+        device = self.operands[0].placement.device
+        return make_count(device, tuple([sizes[number] for number in of.sizes]), of.dtype)
+
+    def structure(
+        self,
+        fused: Sequence[FusedCall],
+        alone: Mapping[int, str],
+        counts: Mapping[Any, Shape],
+    ) -> Structure:
+        """Return the groups that were found for this program, for all with its key.
+
+        ``counts``: the sizes, each of an operand, whose products are inputs.
+        """
+
+        def number(source: Any) -> int | _Count:
+            if source not in counts:
+                return numbers[source]
+            sizes = [self.sizes[size] for size in counts[source]]
+            return _Count(sizes, source.placement.type.dtype)
+
         numbers = {operand: at for at, operand in enumerate(self.operands)}
         shapes: dict[Shape, int] = {}
         for at, operand in enumerate(self.operands):
@@ -115,7 +153,7 @@ class Keyed(NamedTuple):
                 _Known(
                     each.group,
                     each.members,
-                    [numbers[operand] for operand in each.inputs],
+                    [number(source) for source in each.inputs],
                     [numbers[operand] for operand in each.outputs],
                     shapes[each.loops],
                     each.axes,
@@ -131,14 +169,16 @@ def find_key(
     wanted: Collection[Any],
     owned: Collection[Any],
     *,
+    arguments: Mapping[Constant, Constant],
     least: int,
     small: bool,
 ) -> Keyed | None:
     """Return the key of a program; None if a size is 0, or an attribute is not hashable.
 
-    The arguments are those of ``groups.fuse``; ``least``: ``least_group`` of the backend.
+    ``arguments``: what ``find_arguments`` returns; ``least``: ``least_group`` of the backend; the
+    others are those of ``groups.fuse``.
     """
-    writer = _Writer(owned)
+    writer = _Writer(owned, arguments)
     key: list[Hashable] = []
     try:
         for call in calls:
@@ -156,12 +196,12 @@ def find_key(
         return None
     results = tuple([at for at, operand in enumerate(writer.operands) if operand in wanted])
     whole = small, tuple(key), tuple(writer.described), results, writer.classes(least)
-    return Keyed(whole, writer.operands)
+    return Keyed(whole, writer.operands, writer.sizes)
 
 
 def has_step(steps: Steps, call: Call) -> bool:
     """Return whether a call may be part of a group."""
-    keyed = find_key([call], (), (), least=0, small=False)
+    keyed = find_key([call], (), (), arguments={}, least=0, small=False)
     known = call.plan.device.structures
     key = None if keyed is None else ("a step", keyed.key)  # among the structures of programs
     found: bool | None = None if key is None else known.get(key)
@@ -176,12 +216,12 @@ def has_step(steps: Steps, call: Call) -> bool:
 class _Writer:
     """Numbers the operands of a program, and describes them without their sizes."""
 
-    def __init__(self, owned: Collection[Any]) -> None:
+    def __init__(self, owned: Collection[Any], arguments: Mapping[Any, Constant]) -> None:
         self.operands: list[Any] = []
         self.described: list[Hashable] = []
-        self._owned = owned
+        self.sizes: dict[int, int] = {1: 1}
+        self._owned, self._arguments = owned, arguments
         self._numbers: dict[Any, int] = {}
-        self._sizes: dict[int, int] = {1: 1}
         self._patterns: dict[Shape, Hashable] = {}
 
     def number(self, operand: Any) -> int:
@@ -203,7 +243,11 @@ class _Writer:
         type_: TensorType = placement.type
         constant: Hashable = None
         if operand.__class__ is Constant:
-            constant = _data(operand)
+            element = self._arguments.get(operand)
+            if element is None:
+                constant = _data(operand)
+            else:
+                constant = "argument", element is operand or self.number(element)
         return (
             type_.dtype,
             self._pattern(type_.shape),
@@ -219,7 +263,7 @@ class _Writer:
         if known is None:
             if 0 in shape:
                 raise ValueError("an operand without elements")
-            sizes = self._sizes
+            sizes = self.sizes
             known = tuple([sizes.setdefault(size, len(sizes) + 1) for size in shape])
             self._patterns[shape] = known
         return known

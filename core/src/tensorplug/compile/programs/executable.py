@@ -74,7 +74,8 @@ class Executable:
         if groups is not None and fuses:
             owned = _find_owned(program, donated)
             fusion = fuse(engine, groups, program.calls, program.wanted, small=small, owned=owned)
-            program.fusion, fused = fusion, fusion.groups
+            program.set_fusion(fusion)
+            fused = fusion.groups
         inside = {at for each in fused for at in each.members}
         flat = program.flat(inside)
         calls = _with_groups(program, flat.calls, fused, inside) if fused else flat.calls

@@ -87,6 +87,13 @@ class Program:
         for value in self.wanted:
             self.slots.setdefault(value, len(self.slots))
 
+    def set_fusion(self, fusion: Fusion) -> None:
+        """Keep the groups; they may read constants that no call has."""
+        self.fusion = fusion
+        for fused in fusion.groups:
+            for source in fused.inputs:
+                self.slots.setdefault(source, len(self.slots))
+
     def flat(self, inside: Collection[int] = ()) -> FlatProgram:
         """Return the program with numbers for its values, without the calls at ``inside``."""
         constants = {at: key.buffer for key, at in self.slots.items() if isinstance(key, Constant)}
