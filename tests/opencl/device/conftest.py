@@ -25,8 +25,11 @@ for name, what in sorted(told.items(), key=lambda item: item[0] != "together"):
     if name in asked["passed"] or name in asked["failed"] or (name in FIRST) == asked["rest"]:
         continue
     print(json.dumps({"begin": name}), flush=True)
-    if what == "dies":
-        os.kill(os.getpid(), signal.SIGKILL)
+    if what in ("SIGSEGV", "SIGKILL", "SIGTERM"):
+        os.kill(os.getpid(), getattr(signal, what))
+    if what.startswith("fault: "):
+        print(json.dumps({"fault": what.removeprefix("fault: ")}), flush=True)
+        sys.exit()
     if what == "hangs":
         time.sleep(600)
     if what == "exits":

@@ -160,10 +160,10 @@ def test_a_program_whose_build_kills_the_process_is_skipped(
 
 
 def test_stages_are_tried_one_by_one_where_they_crash_together(child):
-    runs = child(together="dies", shared_memory="dies")
+    runs = child(together="SIGSEGV", shared_memory="SIGSEGV")
     actual = judge(fake())
     assert (actual.state, actual.limits) == ("limited", Limits(shared_memory=False))
-    assert actual.findings == ("shared memory: the process died of SIGKILL",)
+    assert actual.findings == ("shared memory: the process died of SIGSEGV",)
     assert runs()[1]["passed"] == ["together"]
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import pyopencl as cl
 
 from tensorplug.plugin import BackendUnavailableError, DeviceInfo, pip_install
-from tensorplug_opencl.machine import loader
+from tensorplug_opencl.machine import driver_caches, loader
 from tensorplug_opencl.machine.features import describe, dtypes_of
 from tensorplug_opencl.machine.settings import TRIAL
 from tensorplug_opencl.trial import parent
@@ -30,7 +30,7 @@ NO_PLATFORM: Final = -1001  # the ICD loader's code if no driver is registered
 OLDEST: Final = (1, 2)  # the version of OpenCL that our programs are written in
 _VERSION: Final = re.compile(r"OpenCL (\d+)\.(\d+)")
 _ORDER: Final = (cl.device_type.GPU, cl.device_type.ACCELERATOR, cl.device_type.CPU)
-_STATES: Final = ("sound", "untried", "limited", "unsound")
+_STATES: Final = ("sound", "untried", "limited", "undecided", "unsound")
 _INTEL: Final = ("x86_64", "amd64")  # the processors that Intel's runtime supports
 
 
@@ -63,6 +63,12 @@ class Found(NamedTuple):
         """Why the backend does not open the device; "" if it does."""
         if self.verdict.usable:
             return _find_lack(self.device)
+        if self.verdict.state == "undecided":
+            return (
+                f"its driver could not be tried: {'; '.join(self.verdict.findings)} (this is not "
+                "remembered: mend the cause, and call again; to use the driver without a trial, "
+                f"set {TRIAL}=0)"
+            )
         return (
             f"its driver failed the trial: {'; '.join(self.verdict.findings)} "
             "(a new version of the driver is tried automatically; to try this one again, set "
@@ -145,8 +151,8 @@ def choose(asked: str | None) -> Found:
     candidates = available()
     if not candidates:
         raise BackendUnavailableError(
-            "no OpenCL device was found: no driver is installed, or it finds no hardware. "
-            f"{_suggest_driver()}"
+            "no OpenCL device was found: no driver is installed, or it finds no hardware"
+            f"{_explain_caches()}. {_suggest_driver()}"
         )
     number = 0 if asked is None else int(asked)
     if number >= len(candidates):
@@ -159,16 +165,24 @@ def choose(asked: str | None) -> Found:
         return chosen
     if asked is not None:
         raise BackendUnavailableError(
-            f"{_explain(chosen)}. Choose another device, or install a newer driver"
+            f"{_explain(chosen)}. Choose another device"
+            f"{'' if chosen.verdict.state == 'undecided' else ', or install a newer driver'}"
         )
     # The best device is refused, so all are.
-    raise BackendUnavailableError(f"{'; '.join(map(_explain, candidates))}. {_suggest_driver()}")
+    advice = [] if chosen.verdict.state == "undecided" else [_suggest_driver()]
+    raise BackendUnavailableError(". ".join(["; ".join(map(_explain, candidates)), *advice]))
 
 
 def _explain(candidate: Found) -> str:
     """Return why a device cannot be used, with its name and its driver's version."""
     driver = candidate.device.driver_version.strip()
     return f"{describe(candidate.device)}, driver {driver}, cannot be used: {candidate.refused}"
+
+
+def _explain_caches() -> str:
+    """Return why PoCL finds no device although there is one; "" if that is not so."""
+    reason = driver_caches.explain(driver_caches.POCL)
+    return f"; or PoCL finds none, because {reason}" if reason else ""
 
 
 def _suggest_driver() -> str:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-from pathlib import Path
 from typing import Final
 
 import pyopencl as cl
@@ -15,6 +13,7 @@ from tensorplug.plugin import (
     KernelRefusedError,
     TensorplugError,
 )
+from tensorplug_opencl.machine import driver_caches
 
 _code = cl.status_code
 MEMORY_CODES: Final = frozenset(
@@ -77,11 +76,12 @@ def translate(error: cl.Error, device: str, action: str) -> Exception:
 
 
 def explain_build_failure(
-    error: cl.Error, device: str, kernel: str
+    error: cl.Error, device: str, kernel: str, platform: str = ""
 ) -> BuildError | KernelRefusedError:
     """Return the error for a program that does not build, with the first lines of the log.
 
-    Some compilers refuse a program that takes too much local memory; others only report it.
+    Some compilers refuse a program that takes too much local memory; others only report it. Some
+    refuse all programs if their own cache is full: ``platform`` says whose.
     """
     lines = [line for line in str(error).splitlines() if line.strip()]
     kept = lines[:LOG_LINES]
@@ -92,39 +92,20 @@ def explain_build_failure(
         return KernelRefusedError(
             f"program {kernel!r} takes more local memory than {device} has:\n{log}"
         )
-    return BuildError(f"the compiler of {device} refused program {kernel!r}:\n{log}")
-
-
-# Where drivers cache programs: the variable that names the folder, and the default folder, below
-# the user's cache folder (or below the home folder, after "~").
-_DRIVER_CACHES: Final = {
-    "Portable Computing Language": ("POCL_CACHE_DIR", "pocl/kcache"),
-    "NVIDIA CUDA": ("CUDA_CACHE_PATH", "~/.nv/ComputeCache"),
-    "rusticl": ("MESA_SHADER_CACHE_DIR", "mesa_shader_cache"),
-    "Intel(R) OpenCL Graphics": ("NEO_CACHE_DIR", "neo_compiler_cache"),
-    "AMD Accelerated Parallel Processing": ("AMD_COMGR_CACHE_DIR", "comgr"),
-}
+    reason = driver_caches.explain(platform)
+    cause = f", perhaps because {reason}" if reason else ""
+    return BuildError(f"the compiler of {device} refused program {kernel!r}{cause}:\n{log}")
 
 
 def explain_missing_kernel(device: cl.Device, name: str, program: str) -> BuildError:
     """Return the error for a program that builds, although the driver finds no kernel in it."""
+    platform = device.platform.name.strip()
+    folder = driver_caches.find_folder(platform)
+    place = folder or f"the folder in which the driver of {platform} keeps programs"
     return BuildError(
         f"the compiler of {name} built program {program!r} without a kernel. A killed process may "
-        f"have left a broken file in the driver's own cache: delete {_find_cache(device)}"
+        f"have left a broken file in the driver's own cache: delete {place}"
     )
-
-
-def _find_cache(device: cl.Device) -> str:
-    """Return the folder in which the driver of ``device`` keeps what it compiles."""
-    named = _DRIVER_CACHES.get(device.platform.name.strip())
-    if named is None:
-        return f"the folder in which the driver of {device.platform.name.strip()} keeps programs"
-    variable, default = named
-    caches = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    folder = os.environ.get(variable) or str(Path(caches, default))
-    if default.startswith("~") and not os.environ.get(variable):
-        folder = default
-    return str(Path(folder).expanduser())
 
 
 def _take_first_line(error: BaseException) -> str:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 import pyopencl as cl
 
 from tensorplug.plugin import BackendWarning, Lock, warn
-from tensorplug_opencl.machine import cache_folder
+from tensorplug_opencl.machine import cache_folder, driver_caches
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,6 +73,7 @@ def list_platforms() -> list[cl.Platform]:
     with _lock:
         if _asked:
             return cl.get_platforms()
+        driver_caches.provide()
         with _register(find_installed()):
             platforms = cl.get_platforms()
         _asked = True
@@ -100,12 +101,8 @@ def _register(drivers: dict[str, Path]) -> Iterator[None]:
     if not added and len(kept) == len(entries):
         yield
         return
-    with _make_folder() as folder:
-        if folder is None:
-            value = _name_without_folder(kept, added)
-        else:
-            value = str(folder)
-            _fill_folder(folder, kept, added)
+    with _make_folder(kept, added) as folder:
+        value = str(folder or _name_without_folder(kept, added))
         with _set_variable(VENDORS, value):
             yield
 
@@ -143,18 +140,20 @@ def _name_kind(path: Path) -> str:
 
 
 @contextmanager
-def _make_folder() -> Iterator[Path | None]:
-    """Return a temporary folder in the block; None if there is no place for one."""
+def _make_folder(entries: list[Path], drivers: dict[str, Path]) -> Iterator[Path | None]:
+    """Return a temporary folder of .icd files in the block; None if there is no place for one."""
     with ExitStack() as stack:
         made = None
         for parent in (None, cache_folder.find_folder()):
             try:
                 prefix = "tensorplug-opencl-"
                 folder = tempfile.TemporaryDirectory(prefix=prefix, dir=parent)
-                made = Path(stack.enter_context(folder))
-                break
+                place = Path(stack.enter_context(folder))
+                _fill_folder(place, entries, drivers)
             except OSError:  # read-only, full, or none at all
                 continue
+            made = place
+            break
         yield made
 
 
@@ -162,10 +161,12 @@ def _fill_folder(folder: Path, entries: list[Path], drivers: dict[str, Path]) ->
     """Write the .icd files of ``entries`` and of ``drivers`` into a new folder."""
     registered = ""
     for entry in entries:
-        with suppress(OSError):  # the loader cannot read it either
+        try:
             content = entry.read_bytes()
-            (folder / entry.name).write_bytes(content)
-            registered += content.decode(errors="replace")
+        except OSError:  # the loader cannot read it either
+            continue
+        (folder / entry.name).write_bytes(content)
+        registered += content.decode(errors="replace")
     for name, library in drivers.items():
         if library.name not in registered:
             (folder / f"tensorplug-{name}.icd").write_text(f"{library}\n", encoding="utf-8")

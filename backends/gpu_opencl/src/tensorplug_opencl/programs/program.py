@@ -314,8 +314,9 @@ class Programs:
                 cl.status_code.COMPILE_PROGRAM_FAILURE,
                 cl.status_code.LINK_PROGRAM_FAILURE,
             ):
+                platform = self._device.platform.name.strip()
                 raise faults.explain_build_failure(
-                    error, self._name, read_title(source)
+                    error, self._name, read_title(source), platform
                 ) from error
             raise faults.translate(error, self._name, "building a program") from error
         if not usable:

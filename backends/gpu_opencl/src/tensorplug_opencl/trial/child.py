@@ -46,6 +46,12 @@ if TYPE_CHECKING:
     Stages = Iterator[tuple[str, Callable[[], str]]]
 
 
+# What a driver says if other processes have the memory, or the device.
+_PASSING: Final = (
+    cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE,
+    cl.status_code.OUT_OF_HOST_MEMORY,
+    cl.status_code.DEVICE_NOT_AVAILABLE,
+)
 _FREED: Final = 8  # pieces of shared memory
 _PIECE: Final = 4096  # bytes of each
 
@@ -61,12 +67,31 @@ def main() -> None:
     tried: _Tried | None = None
     for line in sys.stdin:
         asked = json.loads(line)
-        if tried is None:
-            tried = _Tried(_find_device(asked["device"]))
-        if "source" in asked:
-            _answer(answers, binary=tried.build_for_parent(**asked), done=True)
-        else:
-            tried.serve(answers, **asked)
+        try:
+            if tried is None:
+                device = _find_device(asked["device"])
+                _answer(answers, begin="opening the device")
+                tried = _Tried(device)
+                _answer(answers, end="opening the device", wrong="")
+            if "source" in asked:
+                _answer(answers, binary=tried.build_for_parent(**asked), done=True)
+            else:
+                tried.serve(answers, **asked)
+        except cl.Error as error:
+            if not _is_passing(error):
+                _answer(answers, end="opening the device", wrong=_summarize(error))
+                _answer(answers, done=True)
+                return
+            _answer(answers, fault=_summarize(error))
+            return
+        except Exception as error:  # noqa: BLE001  # the parent raises it
+            _answer(answers, fault=f"{type(error).__name__}: {error}")
+            return
+
+
+def _is_passing(error: cl.Error) -> bool:
+    """Return whether OpenCL says that memory, or the device, is in use by others."""
+    return error.code in _PASSING
 
 
 def _answer(stream: TextIO, **line: Any) -> None:
@@ -187,6 +212,8 @@ class _Tried:
                 program = self._reload(program)
             return self._compare(program, part_checks, shared=shared)
         except cl.Error as error:
+            if _is_passing(error):
+                raise
             return _summarize(error)
 
     def _build(self, source: str) -> cl.Program:

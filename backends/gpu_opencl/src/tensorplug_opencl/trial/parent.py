@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import base64
 import sys
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from tensorplug.plugin import BackendUnavailableError, Lock
-from tensorplug_opencl.machine import attempts, identity, settings
+from tensorplug_opencl.machine import attempts, driver_caches, identity, settings
 from tensorplug_opencl.trial import stages, verdict
 from tensorplug_opencl.trial.verdict import UNTRIED, Verdict
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from tensorplug_opencl.machine.limits import Limits
     from tensorplug_opencl.programs.program import Build
-    from tensorplug_opencl.trial.process import Child
+    from tensorplug_opencl.trial.process import Child, End
 
 SECONDS: Final = 60.0  # a trial takes one or two; a compiler that has not ended by then hangs
 TOGETHER: Final = 4  # trials at once
@@ -32,6 +33,11 @@ ENDED: Final = 2  # trials in a row that ended their process: the device is then
 _CODE: Final = "from tensorplug_opencl.trial.child import main; main()"
 
 _SPARE: Final = ""  # the key of a child that no device has yet
+
+
+class _UndecidedError(Exception):
+    """Something else than the driver ended a trial; the text says what."""
+
 
 _lock = Lock()  # a signal handler may list the devices meanwhile
 _known: dict[str, Verdict] = {}  # of this process
@@ -43,9 +49,24 @@ def begin() -> None:
     """Start the process of a trial if no verdict is remembered, before any driver is loaded."""
     if _children or _known or _is_never() or verdict.has_any():
         return
-    from tensorplug_opencl.trial.process import Child
+    driver_caches.provide()
+    with suppress(_UndecidedError):  # the trial says so
+        _children[_SPARE] = _start_child()
 
-    _children[_SPARE] = Child(_CODE)
+
+def _start_child() -> Child:
+    """Return a new process for trials.
+
+    Raises:
+        _UndecidedError: the system starts none.
+
+    """
+    from tensorplug_opencl.trial.process import Child  # once on a machine
+
+    try:
+        return Child(_CODE)
+    except (OSError, RuntimeError) as error:  # no more processes, threads or files
+        raise _UndecidedError(f"no process can be started: {error}") from error
 
 
 def _is_never() -> bool:
@@ -72,8 +93,12 @@ def find_verdicts(devices: Sequence[cl.Device]) -> list[Verdict]:
             from concurrent.futures import ThreadPoolExecutor  # once on a machine
 
             with ThreadPoolExecutor(TOGETHER) as pool:
-                _known.update(zip(unknown, pool.map(_try_device, unknown.items()), strict=True))
-        return [_known[key] for key in keys]
+                outcomes = dict(zip(unknown, pool.map(_try_device, unknown.items()), strict=True))
+            decided = {key: one for key, one in outcomes.items() if one.state != "undecided"}
+            _known.update(decided)
+        else:
+            outcomes = {}
+        return [outcomes.get(key) or _known[key] for key in keys]
 
 
 def finish(device: cl.Device) -> Limits:
@@ -88,7 +113,13 @@ def finish(device: cl.Device) -> Limits:
         so_far = verdict.recall(key) or _known[key]  # another process may have finished
         if not so_far.finished:
             so_far = _try_device((key, device), so_far)
-        _known[key] = so_far
+        if so_far.state != "undecided":
+            _known[key] = so_far
+    if so_far.state == "undecided":
+        raise BackendUnavailableError(
+            f"{device.name.strip()}: the rest of its driver's trial, which comes before the first "
+            f"program that needs it, could not be made: {'; '.join(so_far.findings)}"
+        )
     if not so_far.usable:
         raise BackendUnavailableError(
             f"{device.name.strip()}: its driver has failed the rest of its trial, which comes "
@@ -109,6 +140,7 @@ def _forget_if_asked() -> None:
 def _try_device(named: tuple[str, cl.Device], so_far: Verdict | None = None) -> Verdict:
     """Try a device, remember the verdict under the device's key, and return the verdict.
 
+    An undecided one is not remembered, nor are failures while the driver's own cache is at fault.
     ``so_far``: the verdict after the first stages, if only the others are to be tried.
     """
     key, device = named
@@ -119,15 +151,28 @@ def _try_device(named: tuple[str, cl.Device], so_far: Verdict | None = None) -> 
         outcome = Verdict("unsound", findings=("the process that ran the trial died, twice",))
     else:
         if before:
-            before.file.unlink(missing_ok=True)
+            with suppress(OSError):
+                before.file.unlink()
         with attempts.attempting(name, number=str(number), device=device.name.strip()):
-            outcome = _run_trial(key, device, so_far)
-    verdict.keep(key, outcome, device)
+            try:
+                outcome = _run_trial(key, device, so_far)
+            except _UndecidedError as error:
+                return Verdict("undecided", findings=(str(error),))
+    cause = driver_caches.explain(device.platform.name.strip()) if outcome.findings else ""
+    if cause and not outcome.usable:
+        return Verdict("undecided", findings=(cause, *outcome.findings))
+    if not cause:
+        verdict.keep(key, outcome, device)
     return outcome
 
 
 def _run_trial(key: str, device: cl.Device, so_far: Verdict | None) -> Verdict:
-    """Run child processes until one of them has finished all stages that are left."""
+    """Run child processes until one of them has finished all stages that are left.
+
+    Raises:
+        _UndecidedError: something else than the driver ended the trial.
+
+    """
     rest = so_far is not None
     passed: list[str] = []
     failed: dict[str, str] = {}
@@ -149,20 +194,17 @@ def _run_child(
     """Let a child process try stages, add to ``passed`` and ``failed``; return if some are left.
 
     If the child dies or hangs, the stage that it had begun has failed.
-    """
-    from tensorplug_opencl.trial.process import Child  # once on a machine
 
+    Raises: as ``_run_trial``.
+    """
     facts = identity.read_facts(device)
     asked = {"device": facts, "passed": passed, "failed": [*failed], "rest": rest}
-    child = _children.pop(key, None) or _children.pop(_SPARE, None)
-    is_new = child is None or child.ended
-    if child is not None and not is_new:
-        _children[key] = child
-    else:
-        child = _children[key] = Child(_CODE)
+    child, is_new = _find_child(key)
     at, done = "start", False
     try:
         for answer in child.ask(asked, SECONDS):
+            if "fault" in answer:
+                raise _UndecidedError(answer["fault"])
             if "begin" in answer:
                 at = answer["begin"]
             elif "end" in answer:
@@ -176,16 +218,39 @@ def _run_child(
     except BaseException:
         child.end()
         raise
-    if done:
-        return False
-    end = child.end()
-    if at == "start" and not is_new:
-        return True  # it had been idle too long
+    if not done:
+        end = child.end()
+        if at != "start" or is_new:  # else it had been idle too long
+            _judge_end(end, child.said, at, passed, failed)
+    return not done
+
+
+def _judge_end(end: End, said: str, at: str, passed: list[str], failed: dict[str, str]) -> None:
+    """Add the stage at which a process has ended to ``failed``, or let it be tried otherwise.
+
+    Raises: as ``_run_trial``.
+    """
+    if at == "start" or end.from_outside:
+        raise _UndecidedError(": ".join(filter(None, [end.text, said])))
     if at == stages.TOGETHER:
         passed.append(at)  # each stage is tried by itself now
-        return True
-    failed[at] = f"{end}: {child.said}" if at == "start" and child.said else end
-    return True
+    else:
+        failed[at] = end.text
+
+
+def _find_child(key: str) -> tuple[Child, bool]:
+    """Return the process that tries a device, and whether it is a new one.
+
+    Raises:
+        _UndecidedError: the system starts none.
+
+    """
+    child = _children.pop(key, None) or _children.pop(_SPARE, None)
+    is_new = child is None or child.ended
+    if child is None or is_new:
+        child = _start_child()
+    _children[key] = child
+    return child, is_new
 
 
 def find_builder(device: cl.Device) -> Build | None:
@@ -207,4 +272,5 @@ def _build(key: str, source: str, attempt: str, story: Mapping[str, str]) -> byt
     except BaseException:
         child.dismiss()
         raise
-    return base64.b64decode(answers[-1]["binary"]) or None if answers else None
+    binary = answers[-1].get("binary") if answers else None
+    return base64.b64decode(binary) if binary else None

@@ -10,7 +10,7 @@ import subprocess
 import threading
 import time
 from multiprocessing.spawn import get_executable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tensorplug.plugin import child_processes
 
@@ -19,7 +19,17 @@ if TYPE_CHECKING:
 
 
 IDLE: Final = 10.0  # seconds without a request, after which a child ends
+_ENDING: Final = 5.0  # seconds that it gets for that once it has closed its answers
 _GLANCE: Final = 0.1  # seconds between two looks at the clock
+# By these, users and systems end processes: for lack of memory, of processor time, of a terminal.
+_FROM_OUTSIDE: Final = {"SIGKILL", "SIGTERM", "SIGHUP", "SIGINT", "SIGXCPU", "SIGXFSZ"}
+
+
+class End(NamedTuple):
+    """How a process ended, in words, and whether something else than its own work ended it."""
+
+    text: str
+    from_outside: bool
 
 
 class Child:
@@ -38,6 +48,7 @@ class Child:
         self._busy = threading.Lock()
         self._deadline = time.monotonic() + IDLE
         self._hung = 0.0
+        self._patience = _GLANCE
         self.said = ""  # in its last line of errors
         self._listener = threading.Thread(target=self._listen, daemon=True)
         for thread in (self._listener, threading.Thread(target=self._watch, daemon=True)):
@@ -70,25 +81,26 @@ class Child:
                 if answer.get("done"):
                     return
             self._hung = seconds if time.monotonic() > self._deadline else 0.0
+            self._patience = _ENDING  # how it ends is worth the time
         except OSError:  # it ended before it read all
-            return
+            self._patience = _ENDING
         finally:
             self._deadline = time.monotonic() + IDLE
             self._busy.release()
 
-    def end(self) -> str:
-        """End the process; return in words how it ended."""
+    def end(self) -> End:
+        """End the process; return how it ended."""
         atexit.unregister(self.end)
         if os.getpid() != self._parent:
-            return ""  # a forked process's parent's
+            return End("", from_outside=True)  # a forked process's parent's
         process = self._process
         code = process.poll()
         if code is None:
             try:
-                code = process.wait(_GLANCE)  # it may be about to end
+                code = process.wait(self._patience)  # it may be about to end
             except subprocess.TimeoutExpired:
                 process.kill()
-                code = process.wait()
+                process.wait()
         self._listener.join(1.0)
         for stream in (process.stdin, process.stdout):
             if stream is not None:
@@ -96,7 +108,11 @@ class Child:
                     stream.close()
                 except OSError:  # what it has not read
                     continue
-        return f"it did not end within {self._hung:.0f} s" if self._hung else _describe_end(code)
+        if self._hung:
+            return End(f"it did not end within {self._hung:.0f} s", from_outside=False)
+        if code is None:
+            return End("the process stopped to answer, and did not end", from_outside=False)
+        return _describe_end(code)
 
     def dismiss(self) -> None:
         """Let it end once it has done what it was asked for."""
@@ -117,8 +133,9 @@ class Child:
             time.sleep(_GLANCE)
 
 
-def _describe_end(code: int) -> str:
+def _describe_end(code: int) -> End:
     if code >= 0:
-        return f"the process ended with exit status {code}"
+        return End(f"the process ended with exit status {code}", from_outside=False)
     names = {number.value: number.name for number in signal.Signals}
-    return f"the process died of {names.get(-code, f'signal {-code}')}"
+    name = names.get(-code, f"signal {-code}")
+    return End(f"the process died of {name}", name in _FROM_OUTSIDE)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from importlib import resources
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from tensorplug_opencl.machine import cache_folder, identity
 from tensorplug_opencl.machine.limits import NONE as NO_LIMITS
@@ -19,11 +20,15 @@ if TYPE_CHECKING:
 SUFFIX: Final = ".verdict.json"
 _CHECKS: Final = ("child.py", "checks.py", "stages.py", "vector_checks.py")
 
-State = Literal["sound", "limited", "unsound", "untried"]
+State = Literal["sound", "limited", "unsound", "untried", "undecided"]
+_KEPT: Final = ("sound", "limited", "unsound")
 
 
 class Verdict(NamedTuple):
     """How far the backend trusts a device.
+
+    "undecided": something else than the driver ended the trial, so the device is not used now, and
+    nothing is remembered.
 
     ``findings``: what went wrong in the trial, one sentence for each failure: the stage, a colon,
     and what. ``finished``: whether no stages are left for the first program that needs them.
@@ -37,13 +42,15 @@ class Verdict(NamedTuple):
     @property
     def usable(self) -> bool:
         """Whether the device may be opened."""
-        return self.state != "unsound"
+        return self.state not in ("unsound", "undecided")
 
     def __str__(self) -> str:
         if self.state == "limited":
             return f"sound with limits: {', '.join(self.limits.describe())}"
         if self.state == "untried":
             return "not tried"
+        if self.state == "undecided":
+            return "not tried, because its trial was ended by something else"
         return self.state if self.finished else f"{self.state} so far"
 
 
@@ -72,7 +79,7 @@ def recall(key: str) -> Verdict | None:
 
 def _parse(record: Any) -> Verdict | None:
     """Return the verdict in the content of a file; None if the content is not a verdict."""
-    if not isinstance(record, dict) or record.get("state") not in get_args(State):
+    if not isinstance(record, dict) or record.get("state") not in _KEPT:
         return None
     limits, findings = record.get("limits"), record.get("findings")
     finished = record.get("finished")
@@ -116,4 +123,5 @@ def forget() -> None:
     folder = cache_folder.find_folder()
     if folder is not None:
         for file in folder.glob(f"*{SUFFIX}"):
-            file.unlink(missing_ok=True)
+            with suppress(OSError):  # the folder is read-only: it warns when a verdict is kept
+                file.unlink()
