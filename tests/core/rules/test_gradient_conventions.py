@@ -196,6 +196,16 @@ OTHERS = [  # kernel, inputs, attributes, by which of them, gradient of the sum 
             ("wrap", 7, 0),
         )
     ),
+    *(
+        (
+            "SoftmaxCrossEntropy",
+            {"labels": np.array([0.0, 1.0, 0.0]), "logits": np.array([-INF, 0.0, 0.0])},
+            {},
+            wrt,
+            wanted,
+        )
+        for wrt, wanted in (("logits", [0, -0.5, 0.5]), ("labels", [INF, np.log(2), np.log(2)]))
+    ),
     (
         "NonMaxSuppressionV5",
         {"boxes": np.array([[0.0, 0, 1, 1], [0, 0, 1, 1]]), "scores": np.array([1.0, 1])},

@@ -59,6 +59,7 @@ CONVENTIONS: dict[str, str] = {
     "Sigmoid": "0 at both infinities",
     "Silu": "0 at -inf, 1 at inf",
     "Softmax": "-inf among the logits takes no part",
+    "SoftmaxCrossEntropy": "-inf among the logits takes no part, and labels of 0 add nothing",
     "Sort": "equals in the order of their indices",
     "SparseToDense": "the last of several at one place gets it",
     "Sqrt": _STEEP,

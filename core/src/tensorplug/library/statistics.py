@@ -114,7 +114,8 @@ def log_sum_exp(x: ArrayLike, /, axis: Axis | None = None, *, keepdims: bool = F
     """Return ``log(sum(exp(x)))`` along ``axis``, without overflow.
 
     It is ``m + log(sum(exp(x - m)))`` for the largest element m. Integers become float32. Rows
-    of -infinity and empty rows give -infinity; a NaN gives NaN.
+    of -infinity and empty rows give -infinity; a NaN gives NaN. The gradient is
+    ``softmax(x)``; where the result is infinite, the elements that equal it share it.
     (TensorFlow.js's logSumExp.)
 
     ``keepdims``: whether reduced axes stay, with length 1.
@@ -137,9 +138,13 @@ def log_sum_exp(x: ArrayLike, /, axis: Axis | None = None, *, keepdims: bool = F
     shape = shapes.reduce(tensor.shape, axes, keep_dims=keep)
     if tensor.size:
         largest = tp.max(tensor, axis=axes, keepdims=True)
-        # Do not subtract an infinity: inf - inf is NaN.
-        largest = tp.where(tp.equal(tp.abs(largest), inf), 0, largest)
     else:
-        largest = tp.full(kept, 0, dtype=tensor.dtype)
-    result = tp.log(tp.sum(tp.exp(tensor - largest), axis=axes, keepdims=True)) + largest
+        largest = tp.full(kept, -inf, dtype=tensor.dtype)
+    # inf - inf is NaN. Where the result is infinite it is the maximum, whose slope equals share;
+    # elsewhere the slope is that of the sum alone.
+    infinite = tp.isinf(largest)
+    shift = tp.stop_gradient(tp.maximum(largest, -tensor.dtype.max))
+    finite = tp.clip_by_value(tensor, -inf, tensor.dtype.max)
+    sums = tp.sum(tp.exp(finite - shift), axis=axes, keepdims=True)
+    result = tp.where(infinite, largest, tp.log(tp.where(infinite, 1, sums)) + shift)
     return result if result.shape == shape else tp.reshape(result, shape)

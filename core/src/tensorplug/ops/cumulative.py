@@ -21,7 +21,6 @@ from tensorplug.ops.joining import concat
 from tensorplug.ops.kinds import floating
 from tensorplug.ops.movement import broadcast_to
 from tensorplug.ops.reduction import widen
-from tensorplug.ops.scans import scan
 
 if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
@@ -203,7 +202,7 @@ def cumulative_log_sum_exp(
     """Return the running ``log(sum(exp(x)))`` along ``axis``, without overflow.
 
     It never computes sums of exponentials, but joins running values with ``logaddexp``, in log2(n)
-    steps for length n.
+    steps for length n. So does its gradient: equal infinities that are joined get half each.
 
     Args:
         x: real numbers of rank 1 or more; integers become float32.
@@ -228,7 +227,13 @@ def cumulative_log_sum_exp(
     starts = flag(include_initial, f"{caller}: include_initial")
     tensor = floating(x, f"{caller}: x")
     at = _choose_axis(tensor, axis, caller)
-    result = scan(tensor, logaddexp, -inf, axis=at, exclusive=False, reverse=False)
+    result, step, length = tensor, 1, tensor.shape[at]
+    while step < length:
+        # The first ones stay: a neutral -inf beside an infinity would take half of its slope.
+        ends = ((0, step), (step, length - step), (0, length - step))
+        first, later, earlier = (_take_part(result, at, *end) for end in ends)
+        result = concat([first, logaddexp(later, earlier)], axis=at)
+        step *= 2
     return _prepend_initial(result, at, -inf) if starts else result
 
 

@@ -20,9 +20,13 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
 
 decompositions: DecompositionTable = DecompositionTable(reads=())
-decompositions.of(ops.SOFTMAX_CROSS_ENTROPY)(  # 0 minus 0 is 0, and its negative is not
-    lambda labels, logits: 0 - sum_(labels * log_softmax(logits), axis=-1)
-)
+
+
+@decompositions.of(ops.SOFTMAX_CROSS_ENTROPY)
+def cross_entropy(labels: Tensor, logits: Tensor) -> Tensor:
+    # A class that cannot be, at -inf, and is none adds 0 times -inf.
+    terms = where(equal(labels, 0), 0.0, labels * log_softmax(logits))
+    return 0 - sum_(terms, axis=-1)  # 0 minus 0 is 0, and its negative is not
 
 
 @decompositions.of(ops.SOFTMAX_CROSS_ENTROPY_GRAD)
@@ -44,7 +48,8 @@ def sparse_cross_entropy_grad(dy: Tensor, labels: Tensor, logits: Tensor) -> Ten
     wide = _widen(labels)
     chosen = equal(expand_dims(wide, axis=-1), arange(logits.shape[-1], dtype=wide.dtype))
     shares = softmax(logits)
-    return expand_dims(dy, axis=-1) * where(chosen, shares - 1, shares)
+    slope = expand_dims(dy, axis=-1)
+    return where(equal(slope, 0), 0, slope * where(chosen, shares - 1, shares))
 
 
 def _widen(labels: Tensor) -> Tensor:

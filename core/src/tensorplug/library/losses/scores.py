@@ -204,6 +204,8 @@ def sparse_softmax_cross_entropy(
     losses = dispatch(specs.SPARSE_SOFTMAX_CROSS_ENTROPY, numbers, scores)
     smoothing = arguments.real(label_smoothing, f"{caller}: label_smoothing")
     if smoothing:
+        if ignored is not None:  # not even a NaN counts there
+            scores = tp.where(tp.expand_dims(ignored, axis=-1), 0, scores)
         spread = tp.mean(tp.nn.log_softmax(scores), axis=-1)
         losses = losses * (1 - smoothing) - spread * smoothing
     if ignored is not None:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from tensorplug.contract.rules import RuleTable
 from tensorplug.dispatch.calls import dispatch
 from tensorplug.ops.creation import ones_like
+from tensorplug.ops.elementwise.choosing import where
+from tensorplug.ops.elementwise.comparison import equal
 from tensorplug.ops.indexing.indexing import take_along_axis
 from tensorplug.ops.movement import expand_dims, squeeze
 from tensorplug.ops.nn import cross_entropy as ops
@@ -39,7 +41,8 @@ rules.formulas(
     ),
 )
 
-# SparseSoftmaxCrossEntropyGrad(dy, labels, logits) = dy * (softmax(logits) - one_hot(labels)).
+# SparseSoftmaxCrossEntropyGrad(dy, labels, logits) = dy * (softmax(logits) - one_hot(labels)), and
+# 0 where dy is 0: not even a NaN counts in a row that is ignored.
 
 for _spec in (ops.SPARSE_SOFTMAX_CROSS_ENTROPY, ops.SPARSE_SOFTMAX_CROSS_ENTROPY_GRAD):
     rules.stop(_spec, "labels", because="the number of a class is an integer")
@@ -53,7 +56,7 @@ rules.formulas(
 )
 rules.formulas(
     ops.SPARSE_SOFTMAX_CROSS_ENTROPY_GRAD,
-    logits=lambda ddy, dy, logits: _along_softmax(ddy * expand_dims(dy, axis=-1), logits),
+    logits=lambda ddy, dy, logits: _along_rows(ddy, dy, logits),
 )
 
 
@@ -78,7 +81,7 @@ def _total(x: Tensor, axis: int = -1) -> Tensor:
 
 
 rules.jvp(ops.SOFTMAX_CROSS_ENTROPY, "labels")(
-    lambda labels_dot, logits: -sum_(labels_dot * log_softmax(logits), axis=-1)
+    lambda labels_dot, logits: dispatch(ops.SOFTMAX_CROSS_ENTROPY, labels_dot, logits)
 )
 
 
@@ -97,8 +100,13 @@ rules.jvp(ops.SOFTMAX_CROSS_ENTROPY_GRAD, "logits")(
     )
 )
 rules.jvp(ops.SPARSE_SOFTMAX_CROSS_ENTROPY_GRAD, "logits")(
-    lambda logits_dot, dy, logits: expand_dims(dy, axis=-1) * _along_softmax(logits_dot, logits)
+    lambda logits_dot, dy, logits: _along_rows(logits_dot, dy, logits)
 )
+
+
+def _along_rows(along: Tensor, dy: Tensor, logits: Tensor) -> Tensor:
+    slope = expand_dims(dy, axis=-1)
+    return where(equal(slope, 0), 0, slope * _along_softmax(along, logits))
 
 
 def _along_softmax(logits_dot: Tensor, logits: Tensor) -> Tensor:

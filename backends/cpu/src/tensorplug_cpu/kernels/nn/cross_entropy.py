@@ -74,7 +74,7 @@ def sparse_cross_entropy(labels: TensorType, logits: TensorType, *, out: TensorT
 def sparse_cross_entropy_grad(
     dy: TensorType, labels: TensorType, logits: TensorType, *, out: TensorType
 ) -> Call:
-    """Subtract 1 from softmax where the label is, and multiply by dy."""
+    """Subtract 1 from softmax where the label is, and multiply by dy; rows of dy 0 are 0."""
     dtype = working(out.dtype)
     rows, classes = labels.size, logits.shape[-1]
     if not rows:
@@ -94,6 +94,8 @@ def sparse_cross_entropy_grad(
             np.multiply(powers, cotangent, out=result[block], casting="same_kind")
 
         by_blocks(work, rows, classes)
+        if not cotangents.all():
+            result[cotangents[:, 0] == 0] = 0  # also of scores that are NaN
         return result.reshape(out.shape)
 
     return without_warnings(run)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -49,6 +50,12 @@ def _scores(corpus: Corpus) -> list[tuple[str, Array, Array]]:
         ("uniform", corpus.of([[1.0, 0, 0, 0]]), corpus.of(np.zeros((1, 4)))),
         ("sure", corpus.of([[1.0, 0]]), corpus.of([[12.0, -4]])),
         ("far apart", corpus.of([[0.0, 1, 0]]), corpus.of([[500.0, -400, 3]])),
+        (
+            "impossible classes",
+            corpus.of([[0.0, 1, 0]] * 2),
+            corpus.of([[-inf, 2, 1], [-inf, 3, -inf]]),
+        ),
+        ("impossible label", corpus.of([[0.0, 1, 0]]), corpus.of([[3.0, -inf, 2]])),
     ]
 
 
@@ -112,6 +119,8 @@ def sparse_cross_entropy_grad(corpus: Corpus) -> Iterator[Case]:
     for name, labels, scores in _scores(corpus):
         chosen = labels.argmax(axis=-1).astype(np.int32)
         yield Case(name, (corpus.ordinary(chosen.shape), chosen, scores))
+    lost = corpus.of([[np.nan, 0], [-inf, -inf], [0.0, 1]])
+    yield Case("ignored rows", (corpus.of([0.0, 0, 2]), np.zeros(3, np.int32), lost))
     dy, chosen = corpus.ordinary((3, 4)), _classes((3, 4, 5))
     for layout in ("transposed", "sliced"):
         yield Case(layout, (dy, chosen, corpus.ordinary((3, 4, 5))), layout=layout)

@@ -27,7 +27,8 @@ def cross_entropy(labels: Array, logits: Array) -> Bounded:
             return Bounded(np.zeros(x.shape[:-1], x.dtype), np.zeros(x.shape[:-1]))
         below = x - x.max(axis=-1, keepdims=True)
         log_sum = np.log(np.exp(below).sum(axis=-1, keepdims=True))
-        terms = y * (log_sum - below)
+        below = np.where(y == 0, 0, below)  # such classes add 0, also at -inf
+        terms = np.where(y == 0, 0, y * (log_sum - below))
         n = x.shape[-1]
         # Each logarithm is off by its own size; then come the products and their sum.
         rounded = np.abs(y) * (np.abs(below) + np.abs(log_sum) + levels(n) + 4)
@@ -46,7 +47,7 @@ def cross_entropy_grad(dy: Array, labels: Array, logits: Array) -> Bounded:
         share = powers / powers.sum(axis=-1, keepdims=True)
         whole = np.abs(y).sum(axis=-1, keepdims=True)
         value = cotangent * (share * y.sum(axis=-1, keepdims=True) - y)
-        steps = np.abs(below) + 2 * levels(x.shape[-1]) + 12
+        steps = np.where(share == 0, 0, np.abs(below)) + 2 * levels(x.shape[-1]) + 12
         slack = np.abs(cotangent) * (share * whole * steps + np.abs(y)) + 2 * np.abs(value)
         least = finfo(logits.dtype).smallest_subnormal  # error of small powers
         return Bounded(
@@ -84,15 +85,19 @@ def sparse_cross_entropy(labels: Array, logits: Array) -> Bounded:
     with np.errstate(all="ignore"):
         x = wide(logits)
         chosen = np.sum(np.where(_one_hot(labels, logits) == 1, x, 0), axis=-1, keepdims=True)
-        above = (x - chosen).max(axis=-1, keepdims=True)
-        value = above + np.log(np.exp(x - chosen - above).sum(axis=-1, keepdims=True))
+        apart = np.where(np.isinf(chosen), np.inf, x - chosen)  # a label that cannot be costs inf
+        above = apart.max(axis=-1, keepdims=True)
+        below = np.where(np.isinf(above), 0, apart - above)
+        value = above + np.log(np.exp(below).sum(axis=-1, keepdims=True))
         slack = np.abs(above) + 2 * np.abs(value) + levels(x.shape[-1]) + 4
         return Bounded(value[..., 0], _finite(slack[..., 0]) * epsilon(logits))
 
 
 def sparse_cross_entropy_grad(dy: Array, labels: Array, logits: Array) -> Bounded:
-    """As with the label as one of several classes, all others 0."""
-    return cross_entropy_grad(dy, _one_hot(labels, logits), logits)
+    """As with the label as one of several classes, all others 0; 0 where dy is 0."""
+    ordinary = cross_entropy_grad(dy, _one_hot(labels, logits), logits)
+    ignored = (dy == 0)[..., None]
+    return Bounded(np.where(ignored, 0, ordinary.value), np.where(ignored, 0, ordinary.bound))
 
 
 def softmax_grad(dy: Array, y: Array, *, dim: int = -1) -> Bounded:
