@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import inspect
 from types import MethodType
@@ -42,6 +41,7 @@ from tensorplug.errors import (
     CompileError,
     DeviceMismatchError,
     KernelRefusedError,
+    TensorplugError,
 )
 from tensorplug.tensors import tree
 
@@ -319,15 +319,23 @@ class Compiled(Generic[P, R]):
         return recompiles.describe(self._f, device, args, kwargs, read)
 
     def _trace(self, request: Request, signature: tuple[Hashable, ...]) -> Specialized:
-        """Trace the function; if it needs data that depend on floats, with all floats static."""
+        """Trace the function; if it needs data that depend on floats, with all floats static.
+
+        The same if it hands a float to code that takes instances of ``float`` alone, such as
+        ``decimal.Decimal``, which then raises a TypeError.
+        """
 
         def trace(request: Request) -> Specialized:
             return self._replay(request, signature) or self._trace_anew(request, signature)
 
         numbers = request.floats.given
         if numbers:
-            with contextlib.suppress(CompileError):  # the next trace reports any other reason
+            try:
                 return trace(request)
+            except (CompileError, TypeError) as error:
+                # The next trace reports any other reason.
+                if isinstance(error, TensorplugError) and not isinstance(error, CompileError):
+                    raise
         return trace(request._replace(floats=Floats(numbers, static=True)))
 
     def _trace_anew(self, request: Request, signature: tuple[Hashable, ...]) -> Specialized:

@@ -3,12 +3,13 @@
 A traced function gets a ``TracedFloat`` for each float among its arguments. Arithmetic with it is
 recorded and computed again in double precision at each call. An op that takes it gets a tensor of
 rank 0, whose dtype follows the other inputs as that of any Python float does. Whatever needs the
-number itself (a comparison, ``math.sqrt``, an attribute of an op) *reads* the floats on which it
-depends: their values then belong to the signature of the program.
+number itself (a comparison, ``math.sqrt``, ``np.sqrt``, an attribute of an op) *reads* the floats
+on which it depends: their values then belong to the signature of the program.
 """
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
@@ -259,7 +260,6 @@ class TracedFloat:
     """
 
     __slots__ = ("_roots", "_value", "at", "floats")
-    __array_ufunc__ = None  # arrays leave arithmetic to this class
 
     def __init__(self, floats: Floats, at: int, value: float, roots: frozenset[int]) -> None:
         self.floats: Floats = floats
@@ -309,15 +309,24 @@ class TracedFloat:
         """0."""
         return 0.0
 
-    def conjugate(self) -> TracedFloat:
-        """Return the number itself."""
-        return self
+    def __getattr__(self, name: str) -> Any:
+        """Return another member of a float, such as ``hex``."""
+        if hasattr(float, name):
+            return getattr(self._read(), name)
+        raise AttributeError(f"'float' object has no attribute {name!r}", name=name, obj=self)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:  # noqa: FBT001  # NumPy's protocol
         return np.array(self._read(), dtype=dtype)
 
-    def __copy__(self) -> TracedFloat:
-        return self
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        if any(hasattr(operand, "_placement") for operand in inputs):
+            return NotImplemented  # tensors know traced floats
+        return getattr(ufunc, method)(*_read_all(inputs), **options)
+
+    def __array_function__(
+        self, function: Callable[..., Any], _types: Any, inputs: Any, options: Any
+    ) -> Any:
+        return function(*_read_all(inputs), **_read_all(options))
 
     def __deepcopy__(self, _memo: dict[int, Any]) -> TracedFloat:
         return self
@@ -330,6 +339,8 @@ class TracedFloat:
 
     def __pos__(self) -> TracedFloat:
         return self
+
+    conjugate = __copy__ = __pos__
 
     def __abs__(self) -> Any:
         return self.floats.combine(operator.abs, self)
@@ -348,14 +359,13 @@ class TracedFloat:
     __mod__, __rmod__ = _binary(operator.mod)
     __pow__, __rpow__ = _binary(operator.pow)
 
-    is_integer = _reading(float.is_integer)
-    as_integer_ratio = _reading(float.as_integer_ratio)
-    hex = _reading(float.hex)
     __float__ = _reading(float)
     __int__ = _reading(int)
     __complex__ = _reading(complex)
     __bool__ = _reading(bool)
-    __trunc__ = _reading(int)
+    __trunc__ = _reading(math.trunc)
+    __floor__ = _reading(math.floor)
+    __ceil__ = _reading(math.ceil)
     __round__ = _reading(round)
     __hash__ = _reading(hash)
     __lt__ = _reading(operator.lt)
@@ -364,6 +374,15 @@ class TracedFloat:
     __ge__ = _reading(operator.ge)
     __eq__ = _reading(operator.eq)
     __ne__ = _reading(operator.ne)
+
+
+def _read_all(value: Any) -> Any:
+    """Return arguments of a function of NumPy with numbers for traced floats, which are read."""
+    if type(value) in (list, tuple):
+        return type(value)(_read_all(member) for member in value)
+    if type(value) is dict:
+        return {key: _read_all(member) for key, member in value.items()}
+    return _read(value)
 
 
 def fixed(value: Any) -> Any:
