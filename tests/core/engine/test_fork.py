@@ -18,6 +18,7 @@ from tests.core.support.engines import using
 import tensorplug as tp
 from tensorplug.dispatch.locks import Lock
 from tensorplug.errors import BackendClosedError, TensorplugError
+from tensorplug_cpu.execution import parallel
 from tensorplug_cpu.jit.codegen import compiler
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
@@ -105,6 +106,37 @@ def test_the_child_moves_to_another_backend_only_when_told(engine):
     assert in_child(work) == "[2.0]"
 
 
+@pytest.mark.parametrize("name", ["driver", "driver:1"])
+def test_the_child_opens_the_backend_anew_once_it_is_removed(engine, name):
+    """The parent's tensors stay closed there, and the parent is none the worse."""
+    engine.open("driver:1")
+    tp.set_backend(name)
+    x = tp.asarray([1.0])
+
+    def work():
+        tp.remove_backend(name)
+        tp.set_backend(name)
+        made = tp.asarray([1.0, 2.0]) + tp.asarray([3.0, 4.0])
+        for use in (x.numpy, lambda: x + 1, lambda: made + x):
+            with pytest.raises(BackendClosedError, match="opened by the parent process"):
+                use()
+        tp.remove_backend(name)  # its own, this time
+        return made.device, made.tolist(), engine.devices.source.opened.count(name)
+
+    assert in_child(work) == "('host', [4.0, 6.0], 2)"
+    assert (x + 1).tolist() == [2.0]
+
+
+def test_a_child_that_removes_the_active_backend_gets_another(engine):
+    tp.set_backend("driver")
+
+    def work():
+        tp.remove_backend("driver")
+        return tp.asarray([1.0]).device
+
+    assert in_child(work) == "plain"
+
+
 def test_a_backend_unused_in_the_parent_opens_in_the_child(engine):
     def work():
         tp.set_backend("unused")
@@ -172,6 +204,38 @@ def test_forking_while_another_thread_compiles():
     compiler.compile_function(IDLE, "idle", [])  # LLVM is in use
     with held_by_a_thread(llvm.ffi.lib._lock, 0.5):
         assert in_child(lambda: llvm.parse_assembly(IDLE).name) == "<string>"
+
+
+SIZE = 1 << 22  # elements, which the threads of cpu share
+
+
+@pytest.mark.parametrize("threads", [3])
+def test_forking_while_threads_compute(monkeypatch, threads):
+    """The child starts its own threads, whatever those of its parent were doing."""
+    monkeypatch.setattr(parallel, "thread_count", lambda: threads)
+    parallel._workers.forget()
+    held, done = threading.Event(), threading.Event()
+
+    def busy():
+        held.set()
+        done.wait(SECONDS)
+
+    def work():
+        calls = []
+        parallel.together(lambda: calls.append(threading.get_ident()))
+        with tp.use_backend("cpu"):
+            x = tp.ones(SIZE, dtype=tp.float32)
+            total = float(tp.sum(x + x)), float(tp.sum(tp.exp(x - x)))
+        return total, parallel._workers.count
+
+    try:
+        parallel._workers.submit(busy)
+        held.wait()
+        assert in_child(work) == f"(({2.0 * SIZE}, {1.0 * SIZE}), {threads - 1})"
+    finally:
+        done.set()
+        monkeypatch.undo()
+        parallel._workers.forget()
 
 
 def test_a_generator_that_another_thread_uses():

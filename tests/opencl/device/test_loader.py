@@ -22,7 +22,7 @@ def system(monkeypatch, tmp_path):
     monkeypatch.delenv(loader.VENDORS, raising=False)
     monkeypatch.setattr(loader.sys, "platform", "linux")
     monkeypatch.setattr(loader, "SYSTEM", tmp_path / "vendors")
-    monkeypatch.setattr(loader, "_asked", False)
+    monkeypatch.setattr(loader, "_asker", None)
     (tmp_path / "vendors").mkdir()
     return tmp_path / "vendors"
 

@@ -15,7 +15,7 @@ from tensorplug.plugin import BackendUnavailableError, DeviceInfo, pip_install
 from tensorplug_opencl.machine import driver_caches, loader
 from tensorplug_opencl.machine.features import describe, dtypes_of
 from tensorplug_opencl.machine.settings import TRIAL
-from tensorplug_opencl.trial import parent
+from tensorplug_opencl.trial import forked, parent
 from tensorplug_opencl.trial.verdict import UNTRIED
 
 if TYPE_CHECKING:
@@ -162,6 +162,9 @@ def choose(asked: str | None) -> Found:
         raise BackendUnavailableError(f"there is no OpenCL device {asked}. These exist: {listed}")
     chosen = candidates[number]
     if not chosen.refused:
+        reason = forked.explain_failure(chosen.device) if loader.is_inherited() else ""
+        if reason:
+            raise BackendUnavailableError(f"{describe(chosen.device)} cannot be used: {reason}")
         return chosen
     if asked is not None:
         raise BackendUnavailableError(

@@ -221,7 +221,8 @@ class Runtime:
     def _explain_fork(self) -> DeviceLostError:
         return DeviceLostError(
             f"{self.name} was opened by process {self.pid}; a forked child cannot use it. "
-            "Start processes with the 'spawn' method, or open the backend in the child only"
+            "Start processes with the 'spawn' method, or open the backend anew in the child: "
+            "tp.remove_backend, then tp.set_backend"
         )
 
     # Transfers ------------------------------------------------------------------------

@@ -93,7 +93,7 @@ class Devices:
         self._devices: dict[str, Device] = {}
         self._registered: dict[str, list[Handle]] = {}  # the registrations of opened backends
         self.host: Device = open_host()
-        self._forked: set[str] = set()  # backends that the parent process uses
+        self._forked: dict[str, list[str]] = {}  # devices of the parent process, by backend
         self._active: Device | None = None
         self._followers: WeakObjects[Context] = WeakObjects()
         registry.on_change(self._changed)
@@ -288,7 +288,8 @@ class Devices:
     def unlist(self, device: Device) -> None:
         """Remove ``device`` from the open devices, without closing it."""
         with self._lock:
-            self._devices.pop(device.name, None)
+            if self._devices.get(device.name) is device:
+                del self._devices[device.name]
             if self._active is device:
                 self._active = None
                 # Without plans, calls take the slow path, which opens a device or says why not.
@@ -306,6 +307,17 @@ class Devices:
                 kernel_setup.clear(device)
             finally:
                 device.backend.close()
+
+    def forget_parents(self, backend_name: str) -> list[str]:
+        """Let this forked child open a backend that its parent uses; return the parent's devices.
+
+        Their tensors stay closed.
+        """
+        with self._lock:
+            active = self._active
+            if active is not None and active.closed and active.backend_name == backend_name:
+                self.unlist(active)
+            return self._forked.pop(backend_name, [])
 
     def unregister(self, backend_name: str) -> None:
         """Remove the kernels that opening a backend has registered."""
@@ -347,7 +359,7 @@ class Devices:
         for name, device in list(self._devices.items()):
             if not device.capabilities.survives_fork:
                 del self._devices[name]
-                self._forked.add(device.backend_name)
+                self._forked.setdefault(device.backend_name, []).append(name)
                 device.retire(FORKED)
                 _inherited.append(device)  # freeing it might call a driver that hangs
         if self._active is not None and self._active.closed:
@@ -384,8 +396,9 @@ def _undo(handles: Sequence[Handle]) -> None:
 
 
 FORKED: Final = (
-    "was opened by the parent process, and a forked child cannot use it. Start processes with "
-    "the 'spawn' method of multiprocessing, or use the backend in the child only"
+    "was opened by the parent process, and a forked child cannot use it, nor the tensors there. "
+    "Start processes with the 'spawn' method of multiprocessing, use the backend in the child "
+    "only, or open it anew in the child: tp.remove_backend, then tp.set_backend"
 )
 _living: Final[WeakObjects[Devices]] = WeakObjects()
 _inherited: Final[list[Device]] = []

@@ -24,12 +24,17 @@ def remove(engine: Engine, name: str) -> list[str]:
 
     First move the live tensors and the values saved on tapes to host memory. They remain readable,
     and kernels accept them like those of any other device. If closing a device raises, it is
-    removed all the same, with a ``BackendWarning`` that names it.
+    removed all the same, with a ``BackendWarning`` that names it. In a forked child, devices of
+    the parent process are forgotten, so that the backend can be opened anew.
 
     Raises:
         ArgumentError: ``name`` ends with a colon, or names a device that is not open.
 
     """
+    backend_name, selector = split_name(name)
+    parents = engine.devices.forget_parents(backend_name)
+    if parents and selector:
+        return parents
     devices = engine.devices.find_open(name)
     unclean: list[str] = []
     for device in devices:
@@ -47,12 +52,11 @@ def remove(engine: Engine, name: str) -> list[str]:
                 f"{cause_of(error)}"
             )
         move.report()
-    backend_name = split_name(name)[0]
     if not engine.devices.find_open(backend_name):
         engine.devices.unregister(backend_name)
     for message in unclean:
         notices.warn(message, BackendWarning)
-    return [device.name for device in devices]
+    return [*parents, *(device.name for device in devices)]
 
 
 REMOVED = "was removed"

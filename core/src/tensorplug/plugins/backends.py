@@ -208,7 +208,8 @@ def remove_backend(name: str) -> None:
 
     A backend of ``register_backend`` is forgotten. An installed one can be opened again, which is
     how to recover from a lost device. If it was active, the engine chooses another when it needs
-    one.
+    one. In a forked child, devices of the parent process are forgotten, and the backend can be
+    opened anew; the parent's tensors on them stay closed.
 
     Raises:
         BackendNotInstalledError: no installed backend has this name.

@@ -33,7 +33,7 @@ _RUNTIMES: Final = {"intel-opencl-rt": ("libintelocl.so", "intelocl64.dll")}
 _WITHIN: Final = ("tensorplug_opencl",)
 
 _lock = Lock()  # a signal handler may list the devices meanwhile
-_asked = False
+_asker: int | None = None  # the process that asked the loader first
 
 
 def find_installed() -> dict[str, Path]:
@@ -69,15 +69,20 @@ def list_platforms() -> list[cl.Platform]:
     find the drivers that pip has installed. To make it find them, set ``OCL_ICD_VENDORS`` in the
     environment to a folder with the .icd files of all drivers.
     """
-    global _asked  # noqa: PLW0603  # the loader's state is global in the process, too
+    global _asker  # noqa: PLW0603  # the loader's state is global in the process, too
     with _lock:
-        if _asked:
+        if _asker is not None:
             return cl.get_platforms()
         driver_caches.provide()
         with _register(find_installed()):
             platforms = cl.get_platforms()
-        _asked = True
+        _asker = os.getpid()
         return platforms
+
+
+def is_inherited() -> bool:
+    """Return whether this is a forked child, and the drivers were loaded in its parent."""
+    return _asker not in (None, os.getpid())
 
 
 @contextmanager
