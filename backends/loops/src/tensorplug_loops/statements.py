@@ -7,7 +7,8 @@ dialect writes, with elementary functions only where the ``Machine`` names them.
 ``variable``  the value of a name: of a loop's index, ``Let``, ``Declare``, a number of the kernel
 ``load``      an element of an array, whose name is the ``value``: operands are an offset, an
               int64, and where memory may be read only if a condition holds, this condition and
-              the value to take if it does not
+              the value to take if it does not; then there may be the number of elements in the
+              array, which may all be read, whatever the condition
 ``item``      the number of this work-item, an int64; of this work-group, if there are any
 ``member``    the number of this work-item in its work-group, an int64
 ``half``      the first or the second half of a value's lanes, by the ``value``, 0 or 1; if there
@@ -196,7 +197,10 @@ def name_of(value: Expression) -> str:
 
 
 def load(name: str, dtype: DType, offset: Expression, *where: Expression) -> Expression:
-    """Return an element of an array; ``where``: a condition and what to take elsewhere."""
+    """Return an element of an array.
+
+    ``where``: a condition, what to take elsewhere, and the array's size or nothing.
+    """
     return Expression("load", dtype, (offset, *where), name)  # type: ignore[arg-type]
 
 

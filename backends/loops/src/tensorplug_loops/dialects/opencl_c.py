@@ -303,6 +303,7 @@ class _Writer:
     def _load(self, each: Expression) -> Value:
         name, dtype, lanes = str(each.value), each.dtype, self._lanes
         offset, *guard = each.operands
+        size = guard.pop() if len(guard) > 2 else None
         near, mask = self._neighbours(offset), self._reads
         at = Value(near, dt.int64) if near else self._named(self._value(offset))
         others = [self._named(self._value(part)) for part in guard]
@@ -330,8 +331,15 @@ class _Writer:
         if near is None or mask is None:
             return c.read(gathered, dtype)
         whole = mask._replace(text=f"all({mask.text})")
+        if size is not None:
+            # Neighbours that do not count are read, too, where there are any.
+            end = self._value(size).text
+            whole = whole._replace(text=f"{near} >= 0 && {near} <= {end} - {lanes}")
         loaded = gathered._replace(text=self._loose(name, near))
-        return c.read(self._chosen(whole, loaded, gathered), dtype)
+        result = self._chosen(whole, loaded, gathered)
+        if size is not None:
+            result = c.choose(mask, result, c.over(other, lanes))
+        return c.read(result, dtype)
 
     def _chosen(self, condition: Value, then: Value, other: Value) -> Value:
         """Return one of two values; the other is not computed."""

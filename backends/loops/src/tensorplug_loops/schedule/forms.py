@@ -112,9 +112,10 @@ def form_of(loops: Loops, machine: Machine, *, split: bool, alone: bool = False)
     if tail:
         del kept[-1]
     segmented = bool(kept) and not machine.neighbours
-    short = _SHORT if machine.masked or not machine.vector_bytes else _FEW_APART
+    near = bool(kept) and lies_near(loops, kept[-1])
+    short = _SHORT if machine.masked or not machine.vector_bytes or near else _FEW_APART
     if segmented and not tail and prod(lengths[kept[-1] + 1 :]) > short:
-        segmented = lies_near(loops, kept[-1]) and not lies_near(loops, last)
+        segmented = near and not lies_near(loops, last)
     axis = kept[-1] if segmented else last
     lanes = choose_lanes(machine, loops, axis)
     terms = prod(taps)

@@ -194,8 +194,11 @@ class Loops:
         """Return the value of a number of the kernel."""
         if name in self.values:
             return self.values[name]
-        kind, (k, j, *rest) = _taken_apart(name)
+        kind, (k, *rest) = _taken_apart(name)
         operand = self.operands[k]
+        if kind == "z":
+            return self.group.inputs[k].type.size
+        j, *rest = rest
         if kind == "l":
             return operand.checks[j].limit
         at = self._linears[k][j]

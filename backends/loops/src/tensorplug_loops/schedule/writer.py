@@ -296,7 +296,14 @@ class Writer:
         outside = operand.outside
         assert outside is not None
         other = self.lowering.converter.constant(outside, operand.dtype)
-        return load(self.array(k), held, offset, inside, other)
+        size = [self.number(f"z{k}")] if self._is_cut(k) else []
+        return load(self.array(k), held, offset, inside, other, *size)
+
+    def _is_cut(self, k: int) -> bool:
+        """Return whether some lanes may lie in an operand's buffer, and others outside."""
+        lanes = {axis for scope in self._scopes if scope.lanes > 1 for axis in scope.whose}
+        checks = [check for check in self.loops.operands[k].checks if not check.holds]
+        return any(not lanes.isdisjoint(self._linear_needs(check.at)) for check in checks)
 
     def offset(self, k: int) -> Expression:
         """Return the offset of an operand's element."""
