@@ -154,7 +154,7 @@ def _computed(op: str, kept: list[_Extent]) -> _Extent | None:
         most = max(abs(b.low), abs(b.high))
         return _Extent(1 - most if a.low < 0 else 0, most - 1)
     if op == "quotient":
-        most = max(abs(a.low), abs(a.high))
+        most = max(abs(a.low), abs(a.high)) // max(1, b.low)
         return _Extent(-most if min(*a, *b) < 0 else 0, most)
     raise OverflowError  # no operation of indices
 

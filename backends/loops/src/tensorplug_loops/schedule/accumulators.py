@@ -79,8 +79,8 @@ class Accumulator:
             return [w.declare(start, "a", lanes) for _ in range(count)]
 
         self._parts = declare(copies)
-        self._sums = declare(copies * self.blocked)
-        self._errors = declare(copies * carries)
+        self._sums = declare(int(self.blocked))
+        self._errors = declare(int(carries))
 
     def _get(self, name: str) -> Expression:
         return variable(name, self.dtype)
@@ -90,7 +90,7 @@ class Accumulator:
         w, name = self._w, self._parts[copy]
         value = w.here(w.lowering.converter.cast(value, self._given, self.dtype))
         if self._exact:
-            self._add_exactly(name, self._errors[copy], value)
+            self._add_exactly(name, self._errors[0], value)
         else:
             w.emit(Assign(name, w.here(combine(self._op, self._get(name), value))))
 
@@ -120,10 +120,11 @@ class Accumulator:
         w.emit(Assign(errors[0], w.here(self._get(errors[0]) + values[1])))
 
     def close_block(self) -> None:
-        """Add each part to its sum."""
+        """Add the parts of all copies to the sum."""
         if self.blocked:
-            for part, total, error in zip(self._parts, self._sums, self._errors, strict=True):
-                self._add_exactly(total, error, self._w.let(self._get(part)))
+            total = self._w.let(self._fold(self._parts, across=False))
+            self._add_exactly(self._sums[0], self._errors[0], total)
+            for part in self._parts:
                 self._w.emit(Assign(part, ex.constant(0, self.dtype)))
 
     def total(self, *, across: bool) -> Expression:

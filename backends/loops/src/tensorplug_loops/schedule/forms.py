@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from tensorplug_loops.schedule.lanes import (
     choose_lanes,
     cost,
+    count_near,
     count_vectors,
     crossed_inputs,
     dense_axis,
@@ -50,7 +51,8 @@ class Form(NamedTuple):
     ``lanes``: of vectors. ``whole``: whether a segment is all of the axis. ``rows``: whether the
     axis before the last one is a loop in each item, too. ``vectors``: how many are reduced side by
     side. ``short``: whether this is one, since there are no more. ``few``: whether so few terms
-    are reduced (by a lane) that they are added in order. ``taps``: lengths of the reduced axes, if
+    are reduced (by a lane) that they are added in order. ``block``: whether there are so few along
+    the last reduced axis of several, and only sums along that are added in order. ``taps``: lengths of the reduced axes, if
     they are unrolled. ``members``: work-items of a work-group, which share the reduced axis with
     the number ``shared``; 1 if each item takes a row. ``across``: whether items that take parts of
     neighbouring rows are neighbours. ``tiled``: the two axes of tiles, if inputs are dense along
@@ -66,6 +68,7 @@ class Form(NamedTuple):
     vectors: int = 1
     short: bool = False
     few: bool = False
+    block: bool = False
     taps: tuple[int, ...] = ()
     columns: bool = False
     members: int = 1
@@ -115,7 +118,7 @@ def form_of(loops: Loops, machine: Machine, *, split: bool, alone: bool = False)
     near = bool(kept) and lies_near(loops, kept[-1])
     short = _SHORT if machine.masked or not machine.vector_bytes or near else _FEW_APART
     if segmented and not tail and prod(lengths[kept[-1] + 1 :]) > short:
-        segmented = near and not lies_near(loops, last)
+        segmented = count_near(loops, kept[-1]) > count_near(loops, last)
     axis = kept[-1] if segmented else last
     lanes = choose_lanes(machine, loops, axis)
     terms = prod(taps)
@@ -140,8 +143,13 @@ def form_of(loops: Loops, machine: Machine, *, split: bool, alone: bool = False)
         lanes,
         rows=0 < row <= _ROW and not split and prod(lengths[at] for at in kept[:-2]) >= _ITEMS,
         vectors=count_vectors(machine, loops, axis, lanes) if segmented and taps else 1,
-        short=not machine.masked and lengths[last:] < [_BESIDE * lanes],
+        short=(
+            lengths[last:] <= [_FEW]
+            if segmented
+            else not machine.masked and lengths[last:] < [_BESIDE * lanes]
+        ),
         few=few,
+        block=len(taps) > 1 and taps[-1] <= _FEW,
         taps=taps if unrolled and members == 1 else (),
         members=members,
         shared=shared,

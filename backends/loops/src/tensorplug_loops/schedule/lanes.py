@@ -102,6 +102,11 @@ def lies_near(loops: Loops, axis: int, which: Iterable[int] | None = None) -> bo
     return all(_is_near(loops.operands[k], axis) for k in own)
 
 
+def count_near(loops: Loops, axis: int) -> int:
+    """Return how many operands' elements along an axis are one, or neighbours."""
+    return sum(_is_near(operand, axis) for operand in loops.operands)
+
+
 def count_vectors(machine: Machine, loops: Loops, axis: int, lanes: int) -> int:
     """Return how many vectors along an axis to reduce side by side: as many as registers hold."""
     size = cost(loops.roots) + _LITTLE * len(loops.operands)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from tensorplug_loops.schedule.loops import Loops
 
 _DEPTH_NARROW: Final = 8  # likewise, of float32, whose errors are larger
+_BESIDE: Final = 4  # copies in a loop inside of lanes
 _DEPTH_ALONE: Final = 4  # likewise, of what one accumulator takes
 
 
@@ -283,9 +284,11 @@ class Nest:
         outside = w.lanes > 1
         folds = [number for number in level if number >= count]
         flat = outside or bool(folds) or not self._axes or self._form.members > 1
-        copies = 1 if flat or self._form.short else count_copies(self._machine, roots)
+        alone = flat and (not self._axes or bool(folds) or self._form.members > 1)
+        one = alone or self._form.short or self._form.vectors > 1
+        copies = 1 if one else count_copies(self._machine, roots)
+        copies = min(copies, _BESIDE) if flat else copies
         lanes = w.lanes if flat else self._lanes
-        alone = flat and (len(self._axes) != 1 or bool(folds) or self._form.members > 1)
         accumulators = {
             number: self._accumulator(number, copies, lanes, exact=alone)
             for number in level
@@ -367,6 +370,12 @@ class Nest:
         low, high = self._bounds(axis)
         blocked = any(accumulator.blocked for accumulator in accumulators)
         stride = copies * lanes
+        if self._form.block and stride == 1:
+            with w.loop(axis, low, high):
+                add(0)
+            for accumulator in accumulators:
+                accumulator.close_block()
+            return
 
         def several(start: Expression, stop: Expression) -> None:
             with w.loop(None, start, stop, step=stride, lanes=lanes, whole=True) as index:
@@ -379,7 +388,7 @@ class Nest:
             middle = w.let(low + ((high - low) & -stride)) if stride > 1 else high
             if blocked:
                 depth = DEPTH if self._machine.wide else _DEPTH_NARROW
-                size = (depth if lanes > 1 else _DEPTH_ALONE) * stride
+                size = (depth if max(lanes, w.lanes) > 1 else _DEPTH_ALONE) * stride
                 with w.loop(None, low, middle, step=size) as block:
                     end = w.let(block + size)
                     several(block, w.let(ex.where(end < middle, end, middle)))

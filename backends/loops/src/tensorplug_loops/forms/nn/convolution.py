@@ -13,7 +13,15 @@ from tensorplug.algorithms import (
 )
 from tensorplug.plugin import Shape, TensorType, expressions
 from tensorplug_loops.forms.loops import Loops, both
-from tensorplug_loops.forms.nn.windows import over_taps, placed, position, source, taken
+from tensorplug_loops.forms.nn.windows import (
+    Prepare,
+    over_taps,
+    placed,
+    position,
+    source,
+    taken,
+    unfinished,
+)
 from tensorplug_loops.forms.table import Form, FormTable, Operand
 
 forms = FormTable()
@@ -21,20 +29,33 @@ forms = FormTable()
 Attributes = dict[str, Any]
 
 
+def convolve(
+    x: Operand,
+    filter: Operand,
+    *,
+    attributes: Attributes,
+    data_format: str,
+    out: TensorType,
+    prepare: Prepare = unfinished,
+) -> Form:
+    """Loop over [*out, *taps, inner]."""
+    windows = convolution_windows(x.shape, filter.shape, attributes)
+    loops = Loops((*out.shape, *filter.shape[:-1]))
+    *taps, inner = loops.axes[out.rank :]
+    batch, positions, outer = taken(data_format, loops.axes)
+    index = [source(*each) for each in zip(positions, taps, windows, strict=True)]
+    image = loops.read(x, *placed(data_format, batch, index, inner), outside=0)
+    value = image * loops.read(filter, *taps, inner, outer)
+    finish = prepare(loops)
+    return loops.write(out, finish(over_taps(loops, "sum", value, out)))
+
+
 def _register_family(family: ConvolutionFamily) -> None:
     @forms.form(family.forward)
     def forward(
         x: Operand, filter: Operand, *, attributes: Attributes, data_format: str, out: TensorType
     ) -> Form:
-        """Loop over [*out, *taps, inner]."""
-        windows = convolution_windows(x.shape, filter.shape, attributes)
-        loops = Loops((*out.shape, *filter.shape[:-1]))
-        *taps, inner = loops.axes[out.rank :]
-        batch, positions, outer = taken(data_format, loops.axes)
-        index = [source(*each) for each in zip(positions, taps, windows, strict=True)]
-        image = loops.read(x, *placed(data_format, batch, index, inner), outside=0)
-        value = image * loops.read(filter, *taps, inner, outer)
-        return loops.write(out, over_taps(loops, "sum", value, out))
+        return convolve(x, filter, attributes=attributes, data_format=data_format, out=out)
 
     @forms.form(family.backprop_filter)
     def backprop_filter(

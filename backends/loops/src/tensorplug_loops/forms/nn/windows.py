@@ -6,7 +6,7 @@ import operator
 from functools import reduce
 from itertools import product
 from math import prod
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from tensorplug.algorithms import channel_axis, spatial_axes
 from tensorplug.plugin import Expression, TensorType, Window, Windows, expressions
@@ -22,7 +22,15 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_FEW: Final = 4  # terms, whose sum is as exact in their own dtype
+Prepare: TypeAlias = "Callable[[Loops], Callable[[Expression], Expression]]"
+"""Reads what an output needs beside a sum, and returns a function of the sum."""
+
+FEW: Final = 4  # terms, whose sum is as exact in their own dtype
+
+
+def unfinished(_loops: Loops) -> Callable[[Expression], Expression]:
+    """Return what leaves a sum as it is."""
+    return lambda total: total
 
 
 def over_taps(loops: Loops, op: str, value: Expression, out: TensorType) -> Expression:
@@ -66,6 +74,16 @@ def covering(at: Expression, number: Expression, window: Window) -> tuple[Expres
     return place, tap
 
 
+def beyond(windows: Windows) -> int | None:
+    """Return 0 if some windows that are counted over an element are not there; else None.
+
+    Then their taps may lie behind the last ones.
+    """
+    apart = [1 if window.dilation > 1 else window.stride for window in windows]
+    exact = all(not window.filter % by for window, by in zip(windows, apart, strict=True))
+    return None if exact else 0
+
+
 def over_element(
     windows: Windows, data_format: str, out: TensorType
 ) -> tuple[Loops, list[tuple[list[Expression], list[Expression]]]]:
@@ -74,7 +92,7 @@ def over_element(
     If there are many, axes that follow those of the elements number some of them.
     """
     counts = [covers(window) for window in windows]
-    looped = next(at for at in range(len(counts) + 1) if prod(counts[at:]) <= _FEW)
+    looped = next(at for at in range(len(counts) + 1) if prod(counts[at:]) <= FEW)
     loops = Loops((*out.shape, *counts[:looped]))
     batch, places, channel = taken(data_format, loops.axes)
     made = []
