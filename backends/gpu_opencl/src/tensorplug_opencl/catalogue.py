@@ -43,6 +43,8 @@ FORMS: Final = frozenset(
         *("MaxPool", "MaxPool3D", "AvgPool", "AvgPool3D", "Pool", "MaxPoolWithArgmax"),
         *("MaxPoolGrad", "MaxPool3DGrad", "AvgPoolGrad", "AvgPool3DGrad"),
         *("Dilation2D", "Dilation2DBackpropInput", "Dilation2DBackpropFilter"),
+        *("DepthwiseConv2dNative", "FusedDepthwiseConv2D", "LRN", "LRNGrad"),
+        *("DepthwiseConv2dNativeBackpropInput", "DepthwiseConv2dNativeBackpropFilter"),
         *("CropAndResize", "Transform", "RotateWithOffset"),
         *("ResizeBilinear", "ResizeBilinearGrad", "ResizeNearestNeighborGrad"),
         *("Sum", "Prod", "Mean", "Max", "Min", "Any", "All", "ArgMax", "ArgMin"),

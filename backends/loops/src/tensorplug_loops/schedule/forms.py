@@ -52,8 +52,9 @@ class Form(NamedTuple):
     axis before the last one is a loop in each item, too. ``vectors``: how many are reduced side by
     side. ``short``: whether this is one, since there are no more. ``few``: whether so few terms
     are reduced (by a lane) that they are added in order. ``block``: whether there are so few along
-    the last reduced axis of several, and only sums along that are added in order. ``taps``: lengths of the reduced axes, if
-    they are unrolled. ``members``: work-items of a work-group, which share the reduced axis with
+    the last reduced axis of several, and only sums along that are added in order. ``taps``:
+    lengths of the reduced axes, if they are unrolled. ``members``: work-items of a work-group,
+    which share the reduced axis with
     the number ``shared``; 1 if each item takes a row. ``across``: whether items that take parts of
     neighbouring rows are neighbours. ``tiled``: the two axes of tiles, if inputs are dense along
     the first one (``tiles``). ``tail``: the length of the last axis, if it is unrolled: the one
