@@ -314,32 +314,25 @@ class _Writer:
         kept = dt.uint8 if dtype is dt.bool_ else dtype
         other = Value(c.literal(0, kept), kept)
         alike = guard and mask is None and others[0].lanes == 1
+        if guard:
+            other = self._named(c.over(c.stored(self._converted(others[1], dtype)), lanes))
         if guard and not alike:
             mask = self._both(self._named(c.over(others[0], lanes)), mask)
-            other = self._named(c.stored(self._converted(others[1], dtype)))
         if near is not None and mask is None:
             loaded = Value(self._loose(name, near), kept, lanes)
         else:
-            elements = []
-            for k in range(lanes):
-                element = f"{name}[{c.lane(at, k)}{f' + {k}' if near else ''}]"
-                choice = f"{c.lane(mask, k)} ? {element} : {c.lane(other, k)}" if mask else element
-                elements.append(choice)
-            loaded = Value(f"({c.TYPES[kept]}{lanes})({', '.join(elements)})", kept, lanes)
+            elements = c.gathered(name, at, mask, other, lanes, ahead=near is not None)
+            loaded = Value(f"({c.TYPES[kept]}{lanes})({elements})", kept, lanes)
         if alike:
-            fill = c.over(c.stored(self._converted(others[1], dtype)), lanes)
-            return c.read(self._chosen(others[0], loaded, fill), dtype)
+            return c.read(self._chosen(others[0], loaded, other), dtype)
         if near is None or mask is None:
             return c.read(loaded, dtype)
-        whole = mask._replace(text=f"all({mask.text})")
-        if size is not None:
-            # Neighbours that do not count are read, too, where there are any.
-            end = self._value(size).text
-            whole = whole._replace(text=f"{near} >= 0 && {near} <= {end} - {lanes}")
-        result = self._chosen(whole, loaded._replace(text=self._loose(name, near)), loaded)
-        if size is not None:
-            result = c.choose(mask, result, c.over(other, lanes))
-        return c.read(result, dtype)
+        test = f"all({mask.text})"
+        if size is not None:  # neighbours that do not count are read, too, where there are any
+            test = f"{near} >= 0 && {near} <= {self._value(size).text} - {lanes}"
+        whole = loaded._replace(text=self._loose(name, near))
+        result = self._chosen(mask._replace(text=test), whole, loaded)
+        return c.read(result if size is None else c.choose(mask, result, other), dtype)
 
     def _chosen(self, condition: Value, then: Value, other: Value) -> Value:
         """Return one of two values; the other is not computed."""

@@ -108,6 +108,21 @@ def lane(value: Value, k: int) -> str:
     return value.text if value.lanes == 1 else f"{value.text}.s{k:x}"
 
 
+def gathered(
+    array: str, at: Value, mask: Value | None, other: Value, lanes: int, *, ahead: bool
+) -> str:
+    """Return the elements of all lanes, which lie ``at`` these offsets, or ``ahead`` of one.
+
+    ``mask``: in which lanes to read them; elsewhere they are ``other``.
+    """
+    elements = []
+    for k in range(lanes):
+        element = f"{array}[{lane(at, k)}{f' + {k}' * ahead}]"
+        choice = f"{lane(mask, k)} ? {element} : {lane(other, k)}" if mask else element
+        elements.append(choice)
+    return ", ".join(elements)
+
+
 def over(value: Value, lanes: int) -> Value:
     """Return a value for each lane."""
     if value.lanes == lanes:

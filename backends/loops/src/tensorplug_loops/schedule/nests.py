@@ -368,14 +368,9 @@ class Nest:
         """Write the loop along the last axis, several vectors at a time, and the rest."""
         w = self.w
         low, high = self._bounds(axis)
-        blocked = any(accumulator.blocked for accumulator in accumulators)
         stride = copies * lanes
-        if self._form.block and stride == 1:
-            with w.loop(axis, low, high):
-                add(0)
-            for accumulator in accumulators:
-                accumulator.close_block()
-            return
+        is_block = self._form.block and stride == 1
+        blocked = not is_block and any(accumulator.blocked for accumulator in accumulators)
 
         def several(start: Expression, stop: Expression) -> None:
             with w.loop(None, start, stop, step=stride, lanes=lanes, whole=True) as index:
