@@ -11,7 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tensorplug.plugin import Group, GroupInput, GroupOutput, Reduction, TensorType, groups
+from tensorplug.plugin import (
+    Expression,
+    Group,
+    GroupInput,
+    GroupOutput,
+    Reduction,
+    TensorType,
+    groups,
+    narrowing,
+)
 from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import expressions as ex
 from tensorplug_conformance.interpreter import interpreter
@@ -105,6 +114,66 @@ def test_casts(compile_group, source):
     group = Group("casts", x.shape, (GroupInput(type_, (True,)),), (), outputs)
     with np.errstate(all="ignore"):
         assert_same(compile_group(group)(x), interpreter(group)(x), rtol=0)
+
+
+ROUNDED = {
+    "add": np.add,
+    "subtract": np.subtract,
+    "multiply": np.multiply,
+    "divide": np.divide,
+    "sqrt": np.sqrt,
+    "exp": np.exp,
+    "atan2": np.arctan2,
+}
+
+
+@each_compiler
+@pytest.mark.parametrize("dtype", [dt.float16, dt.bfloat16], ids=str)
+def test_a_narrow_result_is_one_number_whoever_reads_it(compile_group, dtype):
+    """What is stored, what a cast to float32 reads and what a comparison sees are equal."""
+    rng, type_, whole = np.random.default_rng(8), TensorType(dtype, (400,)), (True,)
+    with np.errstate(all="ignore"):
+        arrays = [
+            (rng.standard_normal(400) * 2.0 ** rng.integers(-16, 17, 400)).astype(dtype.numpy)
+            for _ in range(2)
+        ]
+    hard = [dtype.max, dtype.smallest_normal, np.inf, np.nan, -0.0, 65504.0]
+    arrays[0][:6], arrays[1][:6] = hard, hard[::-1]
+    outputs = []
+    for name, function in ROUNDED.items():
+        root = ex.apply(name, *(ex.parameter(at, dtype) for at in range(function.nin)))
+        if name not in ex.FUNCTIONS:
+            root = Expression("cast", dtype, (root,))  # the end of a call
+        wide = ex.cast(root, F)
+        outputs += [
+            GroupOutput(each, TensorType(each.dtype, (400,)), whole)
+            for each in (root, wide, ex.apply("equal", ex.cast(wide, dtype), root))
+        ]
+    group = Group("steps", (400,), (GroupInput(type_, whole),) * 2, (), tuple(outputs))
+    results = iter(compile_group(group)(*arrays))
+    for name, function in ROUNDED.items():
+        stored, read, same = (next(results) for _ in range(3))
+        with np.errstate(all="ignore"):
+            exact = function(*(each.astype(np.float32) for each in arrays[: function.nin]))
+            wanted = narrowing.convert(exact, dtype).astype(np.float32)
+        np.testing.assert_array_equal(stored.astype(np.float32), read, err_msg=name)
+        rtol = dtype.eps * (name in ex.FUNCTIONS)
+        np.testing.assert_allclose(read, wanted, rtol=rtol, err_msg=name)
+        np.testing.assert_array_equal(same, ~np.isnan(read), err_msg=name)
+
+
+@each_compiler
+def test_bits_of_bfloat16_by_shifts_of_ones_own(compile_group):
+    """A cast of bits that a group shifts by another number is no rounding that it can undo."""
+    bits = np.arange(0, 1 << 31, 7654321, np.uint32)
+    type_, whole = TensorType(dt.uint32, bits.shape), (True,)
+    shifted = ex.cast(ex.parameter(0, dt.uint32) >> 15, dt.uint16)
+    root = ex.cast(ex.bitcast(shifted, dt.bfloat16), F)
+    output = GroupOutput(root, TensorType(F, bits.shape), whole)
+    group = Group("bits", bits.shape, (GroupInput(type_, whole),), (), (output,))
+    (actual,) = compile_group(group)(bits)
+    wanted = ((bits >> 15).astype(np.uint16).astype(np.uint32) << 16).view(np.float32)
+    np.testing.assert_array_equal(actual, wanted)
 
 
 @each_compiler

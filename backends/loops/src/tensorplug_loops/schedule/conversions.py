@@ -97,15 +97,26 @@ def _pack_half(x: Expression) -> Expression:
 
 def _unpack_upper(x: Expression) -> Expression:
     """Return the float32 whose upper half these bits are: bfloat16."""
-    return ex.bitcast(ex.cast(x, dt.uint32) << 16, dt.float32)
+    whole = _packed(x)
+    if whole is None:
+        return ex.bitcast(ex.cast(x, dt.uint32) << 16, dt.float32)
+    return ex.bitcast(whole & 0xFFFF0000, dt.float32)
+
+
+def _packed(x: Expression) -> Expression | None:
+    """Return the 32 bits whose upper half has just become ``x``."""
+    if x.op != "cast" or x.operands[0].op != "bitwise_right_shift":
+        return None
+    whole, by = x.operands[0].operands
+    return whole if whole.dtype is dt.uint32 and (by.op, by.value) == ("constant", 16) else None
 
 
 def _pack_upper(x: Expression) -> Expression:
     """Return the upper half of a float32, rounded, halves to even; NaN stays NaN."""
     bits = ex.bitcast(x, dt.uint32)
-    upper = bits >> 16
-    near = (bits + ((upper & 1) + 0x7FFF)) >> 16
-    return ex.cast(ex.where(ex.apply("equal", x, x), near, upper | 0x40), dt.uint16)
+    near = bits + (((bits >> 16) & 1) + 0x7FFF)
+    rounded = ex.where(ex.apply("equal", x, x), near, bits | 0x400000)
+    return ex.cast(rounded >> 16, dt.uint16)
 
 
 def _whole(x: Expression, target: DType) -> Expression:

@@ -1,7 +1,7 @@
 """Expressions of the operations that every compiler has (``statements.OPERATIONS``).
 
 Narrow floats are computed in ``DType.compute``, and rounded where an expression ends, or casts to
-their dtype: what one call computes is rounded once.
+their dtype: what one call computes is rounded once. Elementary functions round their results.
 """
 
 from __future__ import annotations
@@ -96,7 +96,8 @@ class Lowering:
         condition, rest = operands[:first], operands[first:]
         if first and all(x.dtype is held(source) for x in rest):  # they are moved
             return self._apply(node, operands)
-        return self._apply(node, (*condition, *(self._wide(x, source) for x in rest)))
+        made = self._apply(node, (*condition, *(self._wide(x, source) for x in rest)))
+        return self._held(made, source) if node.op in ex.FUNCTIONS else made
 
     def _apply(self, node: Expression, operands: tuple[Expression, ...]) -> Expression:
         op, dtype = node.op, operands[-1].dtype
