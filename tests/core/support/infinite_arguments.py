@@ -193,6 +193,7 @@ def _of_numbers() -> Iterator[Point]:
         ("label 1", _sigmoid_cross_entropy(1), both, [nan, inf], [0, -1], zeros),
         ("label 3/4", _sigmoid_cross_entropy(0.75), both, [nan, inf], [0.25, -0.75], zeros),
         ("log1p", tp.log1p, [inf, -1.0], [inf, -inf], [0, inf], [0, -inf]),
+        ("log_ndtr", tp.special.log_ndtr, both, [0, -inf], [0, inf], [0, -1]),
         ("expm1", tp.expm1, [-inf], [-1], [0], [0]),
         (
             "logit",

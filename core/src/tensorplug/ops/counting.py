@@ -125,8 +125,8 @@ def bincount(
         ``[size]``, int32 or the dtype of the weights.
 
     Raises:
-        ArgumentError: both ``minlength`` and ``size``; or an integer is negative (some devices
-            ignore it instead).
+        ArgumentError: both ``minlength`` and ``size``, or a negative one; or an integer is
+            negative (some devices ignore it instead).
         ShapeError: the weights have another shape.
         DTypeError: ``x`` does not hold integers, or the weights are not numbers.
 
@@ -144,6 +144,8 @@ def bincount(
 
     """
     least = shapes.index(minlength, "bincount: minlength")
+    if least < 0:
+        raise ArgumentError(f"bincount: minlength must not be negative, got {least}")
     if size is not None and least:
         raise ArgumentError(
             f"bincount: size and minlength exclude each other, got {quoted(size)} and {least}"

@@ -110,12 +110,11 @@ DEQUANTIZE = KernelSpec(
 # Functions -------------------------------------------------------------------------------
 
 
-def _along(axis: int | None, given: Any, rank: int, caller: str) -> Any:
+def _along(axis: int | None, given: Any, rank: int) -> Any:
     """Return a vector of scales or zero points so that it lies along ``axis``."""
     if axis is None or given is None or given.ndim != 1:
         return given
-    after = rank - 1 - shapes.normalize_axis(axis, rank, f"{caller}: axis")
-    return reshape(given, (-1, *(1,) * after))
+    return reshape(given, (-1, *(1,) * (rank - 1 - axis)))
 
 
 def _operands(
@@ -128,7 +127,8 @@ def _operands(
     factor = as_tensor(constant, what=f"{caller}: input 'scale'")
     offset = as_zero_point(zero_point, dtype or dt.int8, f"{caller}: input 'zero_point'")
     rank = tensor.ndim
-    return tensor, _along(axis, factor, rank, caller), _along(axis, offset, rank, caller)
+    at = None if axis is None else shapes.normalize_axis(axis, rank, f"{caller}: axis")
+    return tensor, _along(at, factor, rank), _along(at, offset, rank)
 
 
 def as_zero_point(value: Any, dtype: DType, what: str) -> Tensor | None:

@@ -90,7 +90,7 @@ STRING_N_GRAMS = KernelSpec(
         "n_gram_widths": Attribute(_read_widths, form="tuple of one or more ints >= 1"),
         "left_pad": Attribute(_read_text, form="str"),
         "right_pad": Attribute(_read_text, form="str"),
-        "pad_width": attributes.integer(REQUIRED),
+        "pad_width": attributes.integer(REQUIRED, at_least=-1),
         "preserve_short_sequences": attributes.flag(),
     },
     outputs=("n_grams", "n_grams_splits"),
@@ -179,8 +179,8 @@ def string_n_grams(
 
     Raises:
         ShapeError: another rank.
-        ArgumentError: the splits do not ascend from 0 to the number of words, or a width is
-            below 1.
+        ArgumentError: the splits do not ascend from 0 to the number of words, a width is below 1,
+            or ``pad_width`` below -1.
 
     (TensorFlow's StringNGrams.)
 

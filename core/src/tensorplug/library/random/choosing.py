@@ -108,6 +108,7 @@ def _count_choices(caller: str, a: Any, axis: int) -> tuple[int, Tensor | None]:
         count = shapes.index(a, f"{caller}: a number")
         if count < 0:
             raise ArgumentError(f"{caller}: a number must not be negative, got {count}")
+        shapes.normalize_axis(axis, 1, f"{caller} of {count} numbers: axis")
         return count, None
     tensor = as_tensor(a, what=f"{caller}: the tensor")
     at = shapes.normalize_axis(axis, tensor.ndim, f"{caller} of {tensor.type}: axis")

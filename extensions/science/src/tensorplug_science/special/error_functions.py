@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import sqrt
+from math import inf, sqrt
 from typing import TYPE_CHECKING, Final
 
 import tensorplug as tp
@@ -129,5 +129,6 @@ def _log_ndtr(x: Tensor) -> Tensor:
     tail = x < -1.0
     low = tp.where(tail, x, -1.0)  # keeps NaN out of the formula that is not chosen
     high = tp.where(tail, 0.0, x)
-    far = tp.log(0.5 * erfcx(low * -_ROOT_HALF)) - 0.5 * (low * low)
+    finite = tp.where(low == -inf, -1.0, low)  # at -inf the square, and its slope, are all
+    far = tp.log(0.5 * erfcx(finite * -_ROOT_HALF)) - 0.5 * (low * low)
     return tp.where(tail, far, tp.log1p(-_ndtr(-high)))
