@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from dataclasses import replace
 from functools import partial
@@ -286,6 +287,32 @@ def test_one_program_serves_all_lengths(make):
             np.testing.assert_allclose(found[0], wanted[0], rtol=1e-5, atol=1e-5)
     assert len(texts) <= 3  # of few terms, of short rows, and others
     assert len(vectors) <= 5  # likewise, and of short vectors
+
+
+def repeated(shape, spans):
+    """Return the group that adds to an array one that is repeated along some axes."""
+    x = GroupInput(TensorType(F, shape), (True,) * len(shape))
+    own = tuple(length for length, spanned in zip(shape, spans, strict=True) if spanned)
+    total = X - ex.parameter(1, F)
+    inputs = (x, GroupInput(TensorType(F, own), spans))
+    return Group("repeated", shape, inputs, (), (GroupOutput(total, x.type, x.spans),))
+
+
+@each_compiler
+def test_one_program_serves_all_repetitions(compile_group):
+    """Of 14 ways to repeat rows: of one axis, of two, of up to four, and with two in an item."""
+    texts = set()
+    for rank in (2, 3, 4):
+        shape = (3, 4, 5, 33)[-rank:]
+        for outer in itertools.product((False, True), repeat=rank - 1):
+            group = repeated(shape, (*outer, True))
+            texts |= {c.write(launch.kernel) for launch in plan(group, c.MACHINE).launches}
+            arrays = [
+                np.arange(each.type.size, dtype=np.float32).reshape(each.type.shape)
+                for each in group.inputs
+            ]
+            assert_same(compile_group(group)(*arrays), interpreter(group)(*arrays))
+    assert len(texts) == 4
 
 
 @each_compiler

@@ -19,6 +19,7 @@ from tensorplug_loops.schedule.lanes import (
     dense_axis,
     lies_near,
 )
+from tensorplug_loops.schedule.structures import axes_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,6 +39,7 @@ _EACH: Final = 8  # elements of a row for each of them
 _SIDE: Final = 8  # elements along an axis, below which tiles would be mostly empty
 _STAGE: Final = 32 * 33 * 8  # bytes of a tile in the memory of a work-group, at most
 _UNROLLED: Final = 4  # elements along the last axis that are no loop
+_RANKS: Final = (0, 1, 2, 4, 8)  # for which elementwise kernels are written
 _TAP: Final = 3  # length of axes that are unrolled, where there are several
 
 
@@ -157,6 +159,20 @@ def form_of(loops: Loops, machine: Machine, *, split: bool, alone: bool = False)
         tail=tail,
         across=split and members == 1 and not segmented and bool(kept) and kept[-1] == last,
     )
+
+
+def generalize(loops: Loops, form: Form, machine: Machine) -> None:
+    """Make loops for which there would be several kernels one.
+
+    Along the axes of items, strides of 0 and 1 are numbers, too: one multiplies an index by them.
+    So are the numbers of these axes: one of length 1 costs a division in an item.
+    """
+    if form.tiled is not None or any(loops.reduced):
+        return
+    rank = len(loops.lengths)
+    if not machine.neighbours and not axes_in(tuple(loops.everything())):
+        loops.widen(min((each for each in _RANKS if each >= rank), default=rank))
+    loops.numbered = frozenset(range(len(loops.lengths) - 1 - bool(form.tail)))
 
 
 def choose_team(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tensorplug.plugin import Expression, groups
 from tensorplug.plugin import dtypes as dt
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
     from tensorplug.plugin import DType, Group, GroupInput, GroupOutput, Scalar
+
+_OTHER: Final = 2  # the kind of a stride that is neither 0 nor 1
 
 
 @dataclass(slots=True)
@@ -74,7 +76,8 @@ class Loops:
     alike are one. ``operands``: the inputs, then the outputs. ``roots``: the group's
     expressions but for indices, of these axes and of numbers. ``values``: of the numbers, by
     name; ``signs``: of those that are constants. ``kinds``: the dtypes of those that
-    are no int64, whose values are their bits.
+    are no int64, whose values are their bits. ``numbered``: the axes along which all strides are
+    numbers of the kernel, 0 and 1 as well.
     """
 
     def __init__(self, group: Group, over: Sequence[bool] | None = None) -> None:
@@ -83,6 +86,7 @@ class Loops:
         self.signs: dict[str, int] = {}
         self.kinds: dict[str, DType] = {}
         self.running = is_running(group)
+        self.numbered: frozenset[int] = frozenset()
         given = reduced_axes(group)
         count = (
             len(group.reductions)
@@ -112,7 +116,7 @@ class Loops:
                 self.kinds[name] = dtype
         for axis, length in enumerate(self.lengths):
             self.values[f"n{axis}"] = length
-        self.key = self._key(structure.number)
+        self._structure = structure.number
 
     def _operand(self, operand: GroupInput | GroupOutput) -> Operand:
         shape, type_ = self.group.shape, operand.type
@@ -179,6 +183,17 @@ class Loops:
         high = check.at.constant + sum(end[1] for end in ends)
         return not check.at.rests and low >= 0 and high < check.limit
 
+    def widen(self, rank: int) -> None:
+        """Add axes of length 1 before the others, on which no expression may depend."""
+        more = rank - len(self.lengths)
+        self.lengths[:0] = [1] * more
+        self.reduced[:0] = [False] * more
+        for own in self._linears:
+            for at in own:
+                at.steps[:0] = [0] * more
+        for axis, length in enumerate(self.lengths):
+            self.values[f"n{axis}"] = length
+
     def lowered(self, new: Sequence[Expression]) -> None:
         """Take other expressions for ``everything()``."""
         self.roots = list(new[: len(self.roots)])
@@ -206,8 +221,10 @@ class Loops:
             return at.constant
         return at.steps[rest[0]] if kind == "s" else at.rests[rest[0]][0]
 
-    def _key(self, structure: int) -> Hashable:
-        group = self.group
+    def key(self) -> Hashable:
+        """Return all that a kernel depends on, but for its form."""
+        group, numbered = self.group, self.numbered
+        passes = [reduced_axes(group), *(output.spans for output in group.outputs)]
         return (
             len(group.inputs),
             tuple(self.reduced),
@@ -219,7 +236,10 @@ class Loops:
                     *[
                         (
                             _kind(at.constant),
-                            *[_kind(step) for step in at.steps],
+                            *[
+                                _OTHER if axis in numbered else _kind(step)
+                                for axis, step in enumerate(at.steps)
+                            ],
                             *[_kind(step) for step, _ in at.rests],
                         )
                         for at in linears
@@ -230,12 +250,14 @@ class Loops:
             tuple((each.op, each.running) for each in group.reductions),
             tuple((written((*fold.initial, *fold.combine)), fold.running) for fold in group.folds),
             tuple(output.combine for output in group.outputs),
-            structure,
+            tuple(passes) if any(self.reduced) else (),
+            numbered,
+            self._structure,
         )
 
 
 def _kind(step: int) -> int:
-    return step if step in {0, 1} else 2
+    return step if step in {0, 1} else _OTHER
 
 
 @lru_cache(1 << 12)

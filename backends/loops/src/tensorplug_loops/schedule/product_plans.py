@@ -64,7 +64,7 @@ def parts_of(group: Group, machine: Machine) -> Parts | None:
 
 
 def _kept(loops: Loops, machine: Machine, tile: Tile | GroupTile) -> Made:
-    key = loops.key, machine, tile
+    key = loops.key(), machine, tile
     if key not in _kernels:
         if len(_kernels) >= _KEPT:
             del _kernels[next(iter(_kernels))]

@@ -16,7 +16,7 @@ from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import expressions as ex
 from tensorplug_loops.held import dtypes_of
 from tensorplug_loops.schedule import columns, parts, product_plans, scatters, tiles
-from tensorplug_loops.schedule.forms import Form, form_of
+from tensorplug_loops.schedule.forms import Form, form_of, generalize
 from tensorplug_loops.schedule.loops import Loops, is_running, reduced_axes
 from tensorplug_loops.schedule.nests import Nest
 from tensorplug_loops.schedule.pieces import cut
@@ -214,9 +214,9 @@ class _Planner:
         loops = Loops(scatter, own.spans)
         arrays = (*(inputs[k] for k in kept), target)
         if own.combine == "last" and scatters.never_meet(loops):
-            self._run(scatter, loops, form_of(loops, self._machine, split=False), arrays)
+            self._run(loops, form_of(loops, self._machine, split=False), arrays)
         elif 0 not in loops.lengths:
-            key = loops.key, self._machine, "scatter"
+            key = loops.key(), self._machine, "scatter"
             made = _kernels.get(key) or _keep(key, scatters.write(loops, self._machine), 1)
             items = [loops.lengths[axis] for axis in scatters.apart(loops, self._machine)]
             cost = prod(loops.lengths) // prod(items) * 8
@@ -303,7 +303,7 @@ class _Planner:
         shape = parts.shape_of(loops, count, across=side)
         dtypes = parts.dtypes_of(group, self._machine)
         numbers = tuple(self._temporary(dtype, prod(shape)) for dtype in dtypes)
-        self._run(group, loops, form, [*(arrays[k] for k in kept), *written, *numbers])
+        self._run(loops, form, [*(arrays[k] for k in kept), *written, *numbers])
         return parts.Parts(dtypes, numbers, shape, len(shape) - 1 - side)
 
     def _add_scan(self, group: Group, inputs: tuple[int, ...], outputs: Sequence[int]) -> bool:
@@ -328,7 +328,7 @@ class _Planner:
         self.add(made.sums_before(group), made.numbers, tuple(carried))
         form = form_of(loops, self._machine, split=True, alone=True)
         loops.values.update(part=part, parts=-(-loops.lengths[axis] // part))
-        self._run(group, loops, form, [*inputs, *outputs, *carried])
+        self._run(loops, form, [*inputs, *outputs, *carried])
         return True
 
     def _add_nest(
@@ -337,9 +337,9 @@ class _Planner:
         if over is None and self._add_product(group, arrays):
             return
         loops = Loops(group, over)
-        self._run(group, loops, form_of(loops, self._machine, split=False), arrays)
+        self._run(loops, form_of(loops, self._machine, split=False), arrays)
 
-    def _run(self, group: Group, loops: Loops, form: Form, arrays: Sequence[int]) -> None:
+    def _run(self, loops: Loops, form: Form, arrays: Sequence[int]) -> None:
         """Add the launch of one nest, if it has items."""
         if any(
             not length and not reduced
@@ -371,8 +371,8 @@ class _Planner:
             items, inside = tiles.share_out(loops, form.tiled, self._machine)
         if form.split:
             items, inside = items * loops.values["parts"], inside // loops.values["parts"]
-        spans = tuple(output.spans for output in group.outputs)
-        key = loops.key, self._machine, form, spans, reduced_axes(group)
+        generalize(loops, form, self._machine)
+        key = loops.key(), self._machine, form
         made = _kernels.get(key)
         if made is None:
             writer = columns.Columns if form.columns else WorkGroups if form.members > 1 else Nest

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from tensorplug_loops.statements import Statement
 
 ZERO: Final = ex.constant(0, dt.int64)
+_ANY: Final = 2
 _LEAVES: Final = {"constant", "variable"}
 
 
@@ -222,8 +223,12 @@ class Writer:
         return known[id(node)]
 
     def _linear_needs(self, at: Linear) -> frozenset[Hashable]:
-        axes = frozenset(axis for axis, step in enumerate(at.steps) if step)
+        axes = frozenset(axis for axis, step in enumerate(at.steps) if self._step(axis, step))
         return axes.union(*(self.needs(rest) for _, rest in at.rests))
+
+    def _step(self, axis: int, step: int) -> int:
+        """Return a stride, or another that is neither 0 nor 1 if the kernel does not see it."""
+        return _ANY if axis in self.loops.numbered else step
 
     def _depth(self, tokens: frozenset[Hashable]) -> int:
         return max(
@@ -341,7 +346,8 @@ class Writer:
             term = self._times(step, f"r{k}_{j}_{i}", self.value(rest), level)
             if term is not None:
                 terms.append((False, level, term))
-        for axis, step in enumerate(linear.steps):
+        for axis, own in enumerate(linear.steps):
+            step = self._step(axis, own)
             if step:
                 token = frozenset([axis])
                 is_lane = self._scopes[self._depth(token)].lanes > 1
