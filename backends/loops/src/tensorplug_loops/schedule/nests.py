@@ -8,7 +8,7 @@ the results of the level before, and once for the outputs.
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from typing import TYPE_CHECKING, Final
 
 from tensorplug.plugin import Expression
@@ -308,18 +308,14 @@ class Nest:
             for number, state in states.items():
                 state.follow(values[number])
 
-        def walk(axes: Sequence[int]) -> None:
-            if not axes:
+        with ExitStack() as outer:
+            for axis in self._axes if alone else self._axes[:-1]:
+                outer.enter_context(self._along(axis))
+            if alone or not self._axes:
                 add()
-            elif len(axes) > 1 or alone:
-                with self._along(axes[0]):
-                    walk(axes[1:])
             else:
-                self._inner(
-                    axes[0], list(accumulators.values()), copies, add, 1 if flat else lanes
-                )
-
-        walk(self._axes)
+                own = list(accumulators.values())
+                self._inner(self._axes[-1], own, copies, add, 1 if flat else lanes)
         self._gather([*accumulators.values(), *states.values()])
         if self._form.split:
             with self._once():
