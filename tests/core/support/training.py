@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from tests.core.support.engines import basic_kernels
@@ -13,6 +13,9 @@ import tensorplug as tp
 from tensorplug.autodiff.tape import Node
 from tensorplug.ops import matrix_products, movement
 from tensorplug.ops.elementwise import arithmetic, unary
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 X = np.random.default_rng(1).normal(size=(8, 4)).astype(np.float32)
 Y = np.random.default_rng(2).normal(size=(8, 3)).astype(np.float32)
@@ -204,12 +207,15 @@ def _ours(kind: type) -> bool:
     return isinstance(module, str) and module.startswith("tensorplug")
 
 
-def check_flat(step: Any, steps: int = 211, warm: int = 31) -> None:
+def check_flat(
+    step: Any, steps: int = 211, warm: int = 31, *, forget: Callable[[], None] | None = None
+) -> None:
     """Train without the garbage collector; nothing of ours may grow or be in a cycle.
 
     What a step does now and then, it has last done equally long before the end of ``warm`` steps
-    and before that of ``steps``.
+    and before that of ``steps``. ``forget``: empties caches of a bounded size that are not full.
     """
+    forget = forget or (lambda: None)
     p = parameters()
     number = 0
     gc.collect()
@@ -219,11 +225,13 @@ def check_flat(step: Any, steps: int = 211, warm: int = 31) -> None:
             p = step(p, number)
             number += 1
         tp.synchronize()  # copies under way to a device are held until they are done
+        forget()
         before = census()
         while number < steps:
             p = step(p, number)
             number += 1
         tp.synchronize()
+        forget()
         after = census()
         assert after == before, f"grown: {after - before}, shrunk: {before - after}"
         assert after["tape nodes"] == 0
