@@ -14,7 +14,7 @@ from tensorplug.plugin import Group, GroupInput, GroupOutput, Reduction, TensorT
 from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import expressions as ex
 from tensorplug_conformance.interpreter import interpreter
-from tensorplug_loops import native
+from tensorplug_loops import held, native
 from tensorplug_loops.dialects import c
 from tensorplug_loops.machine import Machine
 from tensorplug_loops.schedule import pieces, plan, scatters
@@ -256,3 +256,45 @@ def test_reductions_of_single_elements_beside_what_is_crossed(compile_group):
         group = Group("one each", shape, (x,), (total,), (output,))
         array = numbers(shape[::-1])
         assert_same(compile_group(group)(array), interpreter(group)(array))
+
+
+def chosen(dtype, value):
+    """Return the group that gathers rows, and has a value in the place of some elements."""
+    rows = GroupInput(TensorType(dt.int32, (4,)), (True, False))
+    is_kept = GroupInput(TensorType(dt.bool_, (3,)), (False, True))
+    index = [ex.cast(ex.parameter(0, dt.int32), dt.int64), B]
+    table = groups.mapped(TensorType(dtype, (5, 3)), index, (4, 3), (rows, is_kept), outside=value)
+    kept = ex.where(ex.parameter(1, dt.bool_), ex.parameter(2, dtype), ex.constant(value, dtype))
+    output = GroupOutput(kept, TensorType(dtype, (4, 3)), (True, True))
+    return Group("chosen", (4, 3), (rows, is_kept, table), (), (output,))
+
+
+@pytest.mark.parametrize("dtype", [dt.float32, dt.bfloat16, dt.int8, dt.complex64])
+def test_what_is_only_moved_is_moved_as_bits(dtype):
+    group = chosen(dtype, True)
+    own = held.in_bits(group)
+    bits = own.outputs[0].type.dtype
+    assert (bits in dt.UNSIGNED, bits.itemsize) == (True, dtype.itemsize)
+    assert [each.type.dtype for each in own.inputs] == [dt.int32, dt.bool_, bits]
+    table = np.random.default_rng(0).integers(0, 256, 15 * bits.itemsize, np.uint8)
+    table = table.view(bits.numpy).reshape(5, 3)
+    rows, is_kept = np.int32([3, 0, 7, 4]), np.array([True, False, True])
+    (found,) = interpreter(own)(rows, is_kept, table)
+    (wanted,) = interpreter(group)(rows, is_kept, table.view(dtype.numpy))
+    np.testing.assert_array_equal(found, wanted.view(bits.numpy))
+
+
+def test_one_group_moves_all_dtypes_of_a_size():
+    assert held.in_bits(chosen(dt.float32, 0)).key() == chosen(dt.uint32, 0).key()
+
+
+@pytest.mark.parametrize("dtype", [dt.float32, dt.int32])
+def test_what_is_computed_keeps_its_dtype(dtype):
+    type_, x = TensorType(dtype, (4,)), ex.parameter(0, dtype)
+    for expression in x + x, ex.where(x < ex.constant(0, dtype), ex.constant(0, dtype), x):
+        output = GroupOutput(expression, type_, (True,))
+        group = Group("computed", (4,), (GroupInput(type_, (True,)),), (), (output,))
+        assert held.in_bits(group) is group
+    met = written((4,), [A], (5,))
+    met = replace(met, outputs=(replace(met.outputs[0], combine="sum"),))
+    assert held.in_bits(met) is met

@@ -69,6 +69,34 @@ def in_real_numbers(group: Group) -> Group | None:
     return None
 
 
+def in_bits(group: Group) -> Group:
+    """Return a group that does the same with whole numbers for what it only moves.
+
+    So one kernel moves numbers of all dtypes of a size. Reductions and folds compute.
+    """
+    if group.reductions or group.folds:
+        return group
+    types = [*(each.type for each in group.inputs), *(each.type for each in group.outputs)]
+    computed = {each.type.dtype for each in group.outputs if each.combine not in {None, "last"}}
+    moved = {type_.dtype for type_ in types} - _computed(tuple(group.expressions())) - computed
+    new = {
+        dtype: _BITS[dtype.itemsize] for dtype in moved - dt.UNSIGNED if dtype.itemsize in _BITS
+    }
+    return _rewritten(group, new, _bits) if new else group
+
+
+@lru_cache(_MOST)
+def _computed(roots: tuple[Expression, ...]) -> frozenset[DType]:
+    """Return the dtypes of what is not only moved; conditions are not."""
+    dtypes = set()
+    for node in expressions.order(roots, lambda _: False):
+        if node.op == "where":
+            dtypes.add(node.operands[0].dtype)
+        elif node.op not in _MOVES:
+            dtypes |= {node.dtype, *(operand.dtype for operand in node.operands)}
+    return frozenset(dtypes)
+
+
 def _bits(value: Scalar, dtype: DType) -> Scalar:
     with np.errstate(over="ignore", invalid="ignore"):
         return int(

@@ -54,6 +54,8 @@ def compile_group(group: Group, runtime: Runtime) -> Run | None:
     if dt.float64 in dtypes and dt.float64 not in dtypes_of(runtime.device, runtime.limits):
         return None
     simple = not (real.reductions or real.folds) and dtypes <= _TRIED_FIRST
+    if runtime.is_tried:  # the first part of the trial does not cover whole numbers of other sizes
+        real = held.in_bits(real)
     machine = _describe_first(runtime) if simple and not runtime.is_tried else runtime.description
     size = machine.group_size
     return calls.shrink_until_allowed(
