@@ -299,7 +299,7 @@ class Programs:
             f"another way. To try the program again, delete {fatal.file}, or set {TRIAL}=again "
             "once",
             BackendWarning,
-            within=("tensorplug_opencl",),
+            within=("tensorplug_opencl", "tensorplug_loops"),
         )
         return f"{reason} (to try it again, set {TRIAL}=again once)"
 

@@ -235,7 +235,7 @@ class Loops:
                     tuple([check.holds for check in operand.checks]),
                     *[
                         (
-                            _kind(at.constant),
+                            at.constant != 0,
                             *[
                                 _OTHER if axis in numbered else _kind(step)
                                 for axis, step in enumerate(at.steps)

@@ -372,14 +372,14 @@ class Writer:
     def _times(
         self, step: int, name: str, value: Expression | None, depth: int
     ) -> Expression | None:
-        """Return a multiple of a value, or of 1; None for nothing."""
+        """Return a multiple of a value, or ``step`` itself without one; None for nothing."""
         if step == 0:
             return None
-        if step == 1:
-            return ex.constant(1, dt.int64) if value is None else value
-        by = self.number(name)
         if value is None:
-            return by
+            return self.number(name)
+        if step == 1:
+            return value
+        by = self.number(name)
         known = self._scopes[depth].known
         if (name, "times") not in known:
             known[name, "times"] = self._let(value * by, self._scopes[depth])
