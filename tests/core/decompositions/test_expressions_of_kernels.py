@@ -13,7 +13,7 @@ from tensorplug.compile.fusion.forming import form_group
 from tensorplug.compile.fusion.loops import Leaves, Loops
 from tensorplug.compile.fusion.steps import Steps
 from tensorplug.compile.tracing.calls import Call
-from tensorplug.compile.tracing.values import Value
+from tensorplug.compile.tracing.values import Constant, Value
 from tensorplug.contract import dtypes as dt
 from tensorplug.dispatch.context import current_context, engine_of
 from tensorplug_conformance.cases import tables
@@ -54,13 +54,16 @@ def _interpreted(spec: KernelSpec, case: Case) -> Any:
     everything = [*call.operands(), *call.outputs]
     shapes = sorted({value.placement.type.shape for value in everything}, key=prod)
     for shape in reversed(shapes) if step else ():
-        loops = Loops(Leaves(), shape)
+        loops = Loops(Leaves({}), shape)
         if loops.add(call, step):
             group, sources, _ = form_group(loops, call.outputs, spec.name)
             present = [x for x in case.inputs if x is not None]
             arrays = dict(zip(call.operands(), present, strict=True))
             given = [
-                np.asarray(arrays[source]).astype(source.placement.type.dtype.numpy)
+                np.asarray(
+                    source.number() if isinstance(source, Constant) else arrays[source],
+                    source.placement.type.dtype.numpy,
+                )
                 for source in sources
             ]
             return interpreter(group)(*given)[0]
