@@ -3,6 +3,9 @@
 It defines the language of loops (``tensorplug.plugin.groups``), and is the oracle of whoever
 compiles groups. It evaluates each expression on all elements of the loops at once, so its memory
 grows with their number.
+
+Narrow floats are computed in ``DType.compute``. Casts, elementary functions and the ends of
+expressions round them.
 """
 
 from __future__ import annotations
@@ -36,10 +39,12 @@ if TYPE_CHECKING:
 _INT64_END: Final = 2.0**63
 
 
-def _wide_sum(x: Array, **axes: Any) -> Array:
-    wide = np.float64 if kind_of(x.dtype) == "f" else x.dtype
-    total: Array = np.sum(x, dtype=wide, **axes).astype(x.dtype)
-    return total
+def _in_float64(reduce: Callable[..., Any]) -> Callable[..., Array]:
+    def reduced(x: Array, **axes: Any) -> Array:
+        wide = np.float64 if kind_of(x.dtype) == "f" else x.dtype
+        return _held(np.asarray(reduce(x, dtype=wide, **axes)), dt.of(x.dtype))
+
+    return reduced
 
 
 def _on_float64(function: Callable[[float], float]) -> Callable[[Array], Array]:
@@ -62,8 +67,8 @@ def _divide(a: Array, b: Array) -> Array:
 
 
 _REDUCTIONS: Final[dict[str, Callable[..., Any]]] = {
-    "sum": _wide_sum,
-    "prod": lambda x, **axes: np.prod(x, dtype=x.dtype, **axes),
+    "sum": _in_float64(np.sum),
+    "prod": _in_float64(np.prod),
     "max": np.max,
     "min": np.min,
 }
@@ -86,6 +91,16 @@ _OPERATIONS: Final[dict[str, Callable[..., Any]]] = {
     "erf": _on_float64(erf),
     "erfc": _on_float64(erfc),
 }
+
+
+def _computed(x: Array) -> Array:
+    """Return numbers as they are computed with."""
+    return x.astype(np.float32) if kind_of(x.dtype) == "f" and x.itemsize == 2 else x
+
+
+def _held(x: Array, dtype: DType) -> Array:
+    """Return numbers rounded to ``dtype``, in which they were computed or which is narrower."""
+    return narrowing.convert(x, dtype) if x.dtype != dtype.numpy else x
 
 
 def _cast(x: Array, dtype: DType) -> Array:
@@ -266,15 +281,15 @@ def evaluate(
         elif node.op == "cast":
             result = _cast(operands[0], node.dtype)
         elif node.op == "bitcast":
-            result = (
-                np.ascontiguousarray(operands[0]).view(node.dtype.numpy).reshape(operands[0].shape)
-            )
+            held = _held(operands[0], node.operands[0].dtype)
+            result = np.ascontiguousarray(held).view(node.dtype.numpy).reshape(held.shape)
         else:
-            result = np.asarray(_OPERATIONS[node.op](*operands)).astype(
-                node.dtype.numpy, copy=False
-            )
+            result = np.asarray(_OPERATIONS[node.op](*map(_computed, operands)))
+            result = result.astype(node.dtype.compute.numpy, copy=False)
+            if node.op in expressions.FUNCTIONS:
+                result = _held(result, node.dtype)
         values[id(node)] = result if between is None else between(result)
-    return [values[id(root)] for root in unified]
+    return [_held(values[id(root)], root.dtype) for root in unified]
 
 
 def interpreter(

@@ -11,6 +11,7 @@ from tensorplug_conformance.checks.programs import (
     mapping,
     repeating,
     restoring,
+    rounding,
     structure,
     threads,
     training,
@@ -21,6 +22,7 @@ __all__ = ["CHECKS"]
 CHECKS = (
     *training.CHECKS,
     *compiling.CHECKS,
+    *rounding.CHECKS,
     *directions.CHECKS,
     *looping.CHECKS,
     *mapping.CHECKS,

@@ -39,6 +39,8 @@ _LONGER: Final = (1 << 19) + 7
 class Program:
     """A function, its arguments (from a seed), its reference, and how many steps it takes.
 
+    ``steps``: 0 if results are exact.
+
     ``reference`` takes and returns float64 arrays, in the same order as the function's results.
     """
 
@@ -210,6 +212,9 @@ PROGRAMS: Final = (
 def compiles(program: Program, _target: Target, opened: Callable[[], Session]) -> None:
     """Run eagerly and compiled, with three sets of arguments; the first ones twice."""
     session = opened()
+    for dtype in {dt.of(array.dtype) for array in program.arguments(1)}:
+        if dtype not in session.device.backend.dtypes:
+            raise NotMeasuredError(f"the backend does not declare {dtype}")
     compiled = tp.compile(program.function)
     earlier: list[tuple[list[Any], list[Array]]] = []
     with session.entered():
@@ -266,9 +271,11 @@ def judged(results: list[Array], meant: list[Array], what: str, steps: int = 1) 
             if not np.array_equal(got, value):
                 raise CheckFailedError(f"{where}: {got.tolist()}, must be {value.tolist()}")
             continue
-        scale = float(np.max(np.abs(value), initial=2.0**-10))
+        own, right = _float64(got), _float64(value)
+        scale = float(np.max(np.abs(right), initial=2.0**-10, where=np.isfinite(right)))
         eps = float(finfo(got.dtype).eps)
-        error = np.abs(got - value) / scale
+        differ = (own != right) & ~(np.isnan(own) & np.isnan(right))
+        error = np.abs(np.subtract(own, right, where=differ, out=np.zeros(own.shape))) / scale
         if not bool(np.all(error <= tolerances().program * steps * eps)):
             worst = float(np.max(error) / eps)
             raise CheckFailedError(f"{where}: off by {worst:.3g} eps of its largest element")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.plugin import specs
+from tensorplug.plugin import expressions, specs
 from tensorplug_conformance.interpreter import interpreter
 from tensorplug_conformance.loop_interpreter import loop_interpreter
 from tensorplug_conformance.selftest.programs.engines import (
@@ -74,6 +74,27 @@ def computes_in_half() -> Engine:
         )
 
     return compiling(lambda group: interpreter(group, halved))
+
+
+def keeps_digits() -> Engine:
+    """Return an engine whose groups round narrow floats where they store them, and only there."""
+
+    def unrounded(root: Expression) -> Expression:
+        operands = tuple(unrounded(operand) for operand in root.operands)
+        narrow, exact = root.dtype, {root.dtype, root.dtype.compute}
+        if root.op == "cast" and narrow.compute is not narrow and operands[0].dtype in exact:
+            return operands[0]
+        return dataclasses.replace(root, operands=operands)
+
+    def rewrite(group: Group) -> Any:
+        kept = [unrounded(output.expression) for output in group.outputs]
+        outputs = [
+            dataclasses.replace(output, expression=expressions.cast(root, output.type.dtype))
+            for output, root in zip(group.outputs, kept, strict=True)
+        ]
+        return interpreter(dataclasses.replace(group, outputs=tuple(outputs)))
+
+    return compiling(rewrite)
 
 
 def remembers_results() -> Engine:

@@ -34,6 +34,11 @@ WRONG_PROGRAMS: Final = (
     WrongProgram(compiled.swaps_operands, "compiled = eager: step of training"),
     WrongProgram(compiled.computes_in_half, "compiled = eager: elementwise chain"),
     WrongProgram(compiled.computes_in_half, "compiled = eager: gradients through"),
+    *(
+        WrongProgram(compiled.keeps_digits, f"each call rounds: {program} of {dtype}")
+        for program in ("chain", "long chain", "loops")
+        for dtype in ("float16", "bfloat16")
+    ),
     WrongProgram(compiled.remembers_results, "compiled = eager: variables"),
     WrongProgram(compiled.remembers_results, "compiled = eager: loop and choice"),
     WrongProgram(compiled.draws_once, "compiled = eager: random numbers"),
