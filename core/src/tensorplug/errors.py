@@ -46,6 +46,7 @@ __all__ = [
     "SettingsError",
     "SettingsWarning",
     "ShapeError",
+    "SubscriptError",
     "TensorplugError",
     "UncheckedWarning",
 ]
@@ -68,6 +69,10 @@ class ShapeError(ArgumentError):
 
 class OutOfRangeError(ShapeError, IndexError):
     """An index or an axis is out of range, or there are too many indices."""
+
+
+class SubscriptError(ArgumentError, IndexError):
+    """The subscript of a tensor cannot be one: a float, text, a second ellipsis."""
 
 
 class DeviceMismatchError(ArgumentError):

@@ -9,7 +9,7 @@ import pytest
 from tests.core.support.engines import expect
 
 import tensorplug as tp
-from tensorplug.errors import ArgumentError, OutOfRangeError, ShapeError
+from tensorplug.errors import ArgumentError, OutOfRangeError, ShapeError, SubscriptError
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
@@ -150,19 +150,21 @@ REFUSED = [  # key, error, message
     (S[-4], OutOfRangeError, "index -4 is out of range for axis 0 of int32[3,4,5]"),
     (S[0, 4], IndexError, "index 4 is out of range for axis 1 of int32[3,4,5]"),
     (S[0, 0, 0, 0], OutOfRangeError, "4 indices for int32[3,4,5]"),
-    (S[..., ...], ArgumentError, "an index can have only one ellipsis"),
-    (S[1.0], ArgumentError, "cannot index int32[3,4,5] with 1.0"),
-    (S["a"], ArgumentError, "cannot index int32[3,4,5] with 'a'"),
-    (S[[0.5]], ArgumentError, "cannot index int32[3,4,5] with float32"),
+    (S[..., ...], SubscriptError, "an index can have only one ellipsis"),
+    (S[1.0], SubscriptError, "cannot index int32[3,4,5] with 1.0"),
+    (S["a"], SubscriptError, "cannot index int32[3,4,5] with 'a'"),
+    (S[[0.5]], SubscriptError, "cannot index int32[3,4,5] with float32"),
     (S[[[0], [1, 2]]], ShapeError, "nested lists must be rectangular"),
     (S[:, ::0], ArgumentError, "cannot index axis 1 of int32[3,4,5] by slice(None, None, 0)"),
     (S[0:1.5], ArgumentError, "cannot index axis 0 of int32[3,4,5] by slice(0, 1.5, None)"),
-    (S[np.array([0.5])], ArgumentError, "an index tensor must hold integers or booleans"),
-    (S[np.array(0.5)], ArgumentError, "an index tensor must hold integers or booleans"),
-    (S[np.array([True, False])], ShapeError, "from axis 0 on it must have the sizes [3]"),
+    (S[np.array([0.5])], SubscriptError, "an index tensor must hold integers or booleans"),
+    (S[np.array(0.5)], SubscriptError, "an index tensor must hold integers or booleans"),
+    (S[np.array([True, False])], OutOfRangeError, "from axis 0 on it must have the sizes [3]"),
     (S[:, X > 3], OutOfRangeError, "4 indices for int32[3,4,5]"),
-    (S[[0, 1], [0, 1, 2]], ShapeError, "indexing int32[3,4,5]: shapes"),
+    (S[[0, 1], [0, 1, 2]], OutOfRangeError, "indexing int32[3,4,5]: shapes"),
     (S[np.array([3])], OutOfRangeError, "index 3 is out of range for axis 0"),
+    (S[1j], SubscriptError, "cannot index int32[3,4,5] with 1j"),
+    (S[np.array([None])], SubscriptError, "indexing int32[3,4,5]"),
     (S[[0], [-5]], OutOfRangeError, "index -5 is out of range for axis 1"),
 ]
 
@@ -172,6 +174,19 @@ def test_refused(key, error, message):
     x = tp.asarray(X)
     with pytest.raises(error, match=re.escape(message)):
         x[key]
+
+
+@pytest.mark.parametrize(("key", "error", "message"), REFUSED, ids=str)
+def test_what_numpy_refuses_as_an_index_is_one_here(key, error, message):
+    """Who catches ``IndexError`` catches it here, for values and for assignment."""
+    try:
+        X[key]
+    except IndexError:
+        assert issubclass(error, IndexError)
+        with pytest.raises(IndexError):
+            tp.asarray(X)[key] = 0
+    except (TypeError, ValueError):  # of bounds, steps and ragged lists
+        assert issubclass(error, ArgumentError)
 
 
 def test_a_place_is_data_so_one_plan_serves_for_all():

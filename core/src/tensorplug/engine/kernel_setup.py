@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tensorplug.system.foreign_text import cause_of
+
 if TYPE_CHECKING:
     from tensorplug.contract.entries import KernelEntry
     from tensorplug.dispatch.device import Device
@@ -70,6 +72,6 @@ def _tear_down(device: Device, entries: list[KernelEntry]) -> None:
             if first is None:
                 first = error
             else:
-                first.add_note(f"and then {type(error).__name__}: {error}")
+                first.add_note(f"and then {cause_of(error)}")
     if first is not None:
         raise first

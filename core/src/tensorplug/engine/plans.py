@@ -22,6 +22,7 @@ from tensorplug.errors import (
     RegistrationError,
     TensorplugError,
 )
+from tensorplug.system.foreign_text import message_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -128,7 +129,7 @@ class Plan:
             made = sum(output.type.nbytes for output in self.outputs if output.type.known)
             named = BackendMemoryError(
                 f"{self.describe()}: backend {self.device.name!r} has no room for its outputs of "
-                f"{made} bytes, or for what the kernel needs beside them: {error}"
+                f"{made} bytes, or for what the kernel needs beside them: {message_of(error)}"
             )
             named.add_note(note)
             raise named from error
@@ -360,7 +361,7 @@ def resolve_native(plan: Plan, steps: list[Step]) -> bool:
         try:
             plan.call = entry.function(*plan.inputs, **extras)
         except KernelRefusedError as error:
-            steps.append(("native", f"the kernel of {owned.owner} declined: {error}"))
+            steps.append(("native", f"the kernel of {owned.owner} declined: {message_of(error)}"))
             return False
         except Exception as error:
             error.add_note(f"while {owned.owner} prepared {plan.describe()}")

@@ -17,6 +17,7 @@ from tensorplug.engine.plans import BY_OPS
 from tensorplug.errors import CompileError, DataNeededError, KernelNotFoundError, TensorplugError
 from tensorplug.introspection import public_functions, registered
 from tensorplug.mapping import examples
+from tensorplug.system.foreign_text import cause_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -239,7 +240,7 @@ class _Explainer:
         except TensorplugError as error:
             how, reason = None, str(error)
         except Exception as error:  # noqa: BLE001  # of any function; a call would raise it, too
-            how, reason = None, f"it raises {type(error).__name__}: {error}"
+            how, reason = None, f"it raises {cause_of(error)}"
         finally:
             device = self._trace.real
             self._trace.finish()
@@ -303,7 +304,7 @@ class _Explainer:
         except KernelNotFoundError as error:
             reason = str(error)
         except Exception as error:  # noqa: BLE001  # of a plugin; a run would raise it, too
-            reason = f"its decomposition raises {type(error).__name__}: {error}"
+            reason = f"its decomposition raises {cause_of(error)}"
         finally:
             self._enclosing.pop()
             calls, self._calls = self._calls, before

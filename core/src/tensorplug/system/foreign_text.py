@@ -2,6 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+# Characters of a text that a message repeats: its beginning and its end. The error has all.
+_FIRST: Final = 3000
+_LAST: Final = 1000
+
+
+def shortened(text: str) -> str:
+    """Return ``text``, or of a long one the beginning and the end, and how much is missing.
+
+    Examples:
+        >>> shortened("x" * 100_000)[2997:-997]
+        'xxx ... (96,000 more characters) ... xxx'
+
+    """
+    more = len(text) - _FIRST - _LAST
+    if more <= 0:
+        return text
+    return f"{text[:_FIRST]} ... ({more:,} more characters) ... {text[-_LAST:]}"
+
 
 def printable(text: str) -> str:
     r"""Return ``text`` with every character that could act on a terminal escaped.
@@ -27,7 +47,7 @@ def printable(text: str) -> str:
 def message_of(error: BaseException) -> str:
     """Return the message of an error of any origin; never raise."""
     try:
-        return printable(str(error))
+        return printable(shortened(str(error)))
     except KeyboardInterrupt:
         raise
     except BaseException as raised:  # noqa: BLE001  # SystemExit must not end the program
@@ -42,7 +62,7 @@ def cause_of(error: BaseException) -> str:
 def shown(value: object) -> str:
     """Return the ``repr`` of a value of any origin; never raise."""
     try:
-        return printable(repr(value))
+        return printable(shortened(repr(value)))
     except KeyboardInterrupt:
         raise
     except BaseException as raised:  # noqa: BLE001  # SystemExit must not end the program

@@ -47,7 +47,9 @@ def vector_norm(
             ``-inf`` the smallest.
 
     The gradient at a vector of zeros is 0. If ``ord`` is below 1, elements that are 0 get the
-    gradient 0. Source: the array API standard 2025.12.
+    gradient 0. Powers of elements are added: squares of float32 are inexact below 1e-19, and
+    infinite above 1.8e19. Convert such vectors to float64, or divide them by their largest
+    element before. Source: the array API standard 2025.12.
 
     Raises:
         ShapeError: an axis is out of range, or empty for ``-inf``.

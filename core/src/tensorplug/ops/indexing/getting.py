@@ -15,7 +15,7 @@ from tensorplug.dispatch.calls import (
 )
 from tensorplug.dispatch.context import current_context, engine_of
 from tensorplug.dispatch.keys import freeze_attributes
-from tensorplug.errors import ArgumentError
+from tensorplug.errors import OutOfRangeError, ShapeError
 from tensorplug.ops import extents, joining, movement
 from tensorplug.ops.indexing import coordinates, indexing, slicing, subscripts
 
@@ -331,8 +331,8 @@ def combine_indices(x: Tensor, picks: tuple[Pick, ...]) -> tuple[Tensor, tuple[i
         indices += coordinates.nonzero(index) if pick.mask else (index,)
     try:
         shape = shapes.broadcast(*(index.shape for index in indices))
-    except ArgumentError as error:
-        raise type(error)(f"indexing {x.type}: {error}") from None
+    except ShapeError as error:
+        raise OutOfRangeError(f"indexing {x.type}: {error}") from None
     wide = (
         index if index.shape == shape else movement.broadcast_to(index, shape) for index in indices
     )

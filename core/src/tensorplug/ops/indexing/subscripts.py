@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tensorplug.contract import dtypes as dt
+from tensorplug.contract.arguments import quoted
 from tensorplug.dispatch import host_values
-from tensorplug.errors import ArgumentError, DTypeError, OutOfRangeError
+from tensorplug.errors import ArgumentError, DTypeError, OutOfRangeError, SubscriptError
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -262,20 +263,27 @@ def _read_part(x: TensorType, part: Any) -> Any:
     elif not (hasattr(part, "dtype") and hasattr(part, "shape")):
         if hasattr(part, "__index__"):
             return operator.index(part)
-        raise ArgumentError(f"cannot index {x} with {part!r}")
+        raise SubscriptError(f"cannot index {x} with {quoted(part)}")
     rank = len(part.shape)
-    dtype = dt.of(part.dtype, f"indexing {x}")
+    dtype = _read_dtype(x, part)
     if dtype is dt.bool_:
         if rank:
             return _Array(part, rank, mask=True)
         return _Array(np.zeros((int(bool(part)),), np.int32), 0, mask=False)
     if dtype not in dt.INTEGER:
-        raise ArgumentError(
+        raise SubscriptError(
             f"cannot index {x} with {dtype}: an index tensor must hold integers or booleans"
         )
     if rank or _is_unknown(part):
         return _Array(part, 1, mask=False)
     return operator.index(part)
+
+
+def _read_dtype(x: TensorType, part: Any) -> dt.DType:
+    try:
+        return dt.of(part.dtype, f"indexing {x}")
+    except DTypeError as error:  # of Python objects, of dates
+        raise SubscriptError(str(error)) from None
 
 
 def _is_unknown(part: Any) -> bool:
@@ -306,7 +314,7 @@ def _expand_ellipsis(x: TensorType, parts: list[Any]) -> tuple[list[Any], bool]:
     for position, part in enumerate(parts):
         if part is Ellipsis:
             if ellipsis is not None:
-                raise ArgumentError("an index can have only one ellipsis")
+                raise SubscriptError("an index can have only one ellipsis")
             ellipsis = position
         elif part is not None:
             count += part.axes if part.__class__ is _Array else 1
