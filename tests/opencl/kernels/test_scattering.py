@@ -12,6 +12,7 @@ from tensorplug.ops import creation
 from tensorplug.ops.indexing import scattering as combining
 from tensorplug.ops.indexing import writing
 from tensorplug_opencl.kernels import scattering
+from tensorplug_opencl.machine.limits import STEPS
 
 
 @pytest.fixture(params=["", "1"], ids=["atomics", "in order"])
@@ -53,6 +54,24 @@ def test_in_order_there_are_no_atomics(call, monkeypatch):
     monkeypatch.setenv(scattering.SETTING, "0")
     call(writing.SCATTER_ND, np.zeros((14, 1), int), np.ones(14, np.float32), shape=(2,))
     assert seen
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+def test_long_runs_are_added_in_pieces(call, core_context, near, monkeypatch, dtype):
+    """Drivers that do not finish long loops get short ones; of others, a run is one loop."""
+    monkeypatch.setenv(scattering.SETTING, "1")
+    count = 2 * STEPS + 5 + len(dtype)  # so that each dtype has its own plan
+    rows = np.repeat([2, -9, 0, 1], [STEPS + 7, 3, 1, count - STEPS - 11])
+    updates = np.random.default_rng(4).integers(0, 50, (count, 2)).astype(dtype)
+    expected = np.stack([updates[rows == row].sum(0) for row in range(3)])
+    order = np.random.default_rng(5).permutation(count)
+    steps = []
+    runtime = core_context.device.backend.runtime
+    monkeypatch.setattr(runtime, "check_steps", steps.append)
+    monkeypatch.setattr(runtime, "limits", runtime.limits._replace(long_loops=False))
+    found = call(writing.SCATTER_ND, rows[order, None], updates[order], shape=(3, 2))
+    near(found, expected, dtype)
+    assert steps == [3]  # pieces
 
 
 def test_the_setting_is_0_or_1(monkeypatch):

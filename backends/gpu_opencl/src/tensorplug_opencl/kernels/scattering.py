@@ -24,10 +24,11 @@ from tensorplug.plugin import (
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl.codegen import calls, ctypes, folds, layouts, positions
 from tensorplug_opencl.codegen.templates import Array
+from tensorplug_opencl.machine.limits import STEPS
 from tensorplug_opencl.ordering import merging
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from tensorplug_opencl.codegen.calls import Constant, Write
     from tensorplug_opencl.codegen.templates import Index
@@ -126,6 +127,31 @@ def check_number(count: int) -> int:
     if count > MOST_UPDATES:
         raise KernelRefusedError(f"{count} updates are too many to be numbered by 32 bits")
     return count
+
+
+class _Way(NamedTuple):
+    """How runs are added up: C expressions.
+
+    ``inside``: whether an update may go on a run; ``end`` of the run of ``first``, at most;
+    ``following``: the one added after that ``at``, whose ``number`` it is; ``target`` of the sum.
+    """
+
+    what: str = "runs"
+    inside: str = "first > 0"
+    end: str = "count"
+    following: str = "at + 1"
+    number: str = "(index_t)order[at]"
+    target: str = "(index_t)row * inner + element"
+
+
+_END: Final = f"({{}} / {STEPS} + 1) * {STEPS}"  # of a piece
+_PIECES: Final = _Way(
+    "pieces",
+    inside=f"first % {STEPS} > 0",
+    end=f"min(count, {_END.format('first')})",
+    target="i",
+)
+_JOINED: Final = _Way("pieces of runs", following=_END.format("at"), number="at")
 
 
 @kernels.write(specs.SCATTER_ND)
@@ -261,7 +287,12 @@ def _add_in_order(
     make_rows = runtime.prepare_empty(TensorType(dt.int64, (count,)))
     find = _launch_find_rows(runtime, targets)
     sort = merging.make_sorter(runtime, dt.int64, 1, count, descending=False)
-    add = _launch_add_runs(runtime, updates, count, out)
+    whole = runtime.limits.long_loops or count <= STEPS
+    add = (
+        _launch_add_runs(runtime, updates, count, out, _Way())
+        if whole
+        else _launch_add_pieces(runtime, updates, count, out)
+    )
 
     def write(indices: DeviceBuffer, updates: DeviceBuffer, result: DeviceBuffer) -> None:
         rows = make_rows()
@@ -286,15 +317,17 @@ def _launch_find_rows(runtime: Runtime, targets: Targets) -> Launch:
     )
 
 
-def _launch_add_runs(runtime: Runtime, updates: TensorType, count: int, out: TensorType) -> Launch:
+def _launch_add_runs(
+    runtime: Runtime, updates: TensorType, count: int, out: TensorType, way: _Way
+) -> Launch:
     """Return the launch that adds up each run of equal rows in sorted order."""
     inner = updates.size // count
     fold, stored = folds.sum_fold(out.dtype), ctypes.stored(out.dtype)
     return calls.launch_sized(
         runtime,
-        f"add runs of {out.dtype}",
+        f"add {way.what} of {out.dtype}",
         [
-            Array("updates", stored),
+            Array("updates", ctypes.stored(updates.dtype)),
             Array("rows", "long"),
             Array("order", "int"),
             Array("y", stored, written=True),
@@ -302,13 +335,38 @@ def _launch_add_runs(runtime: Runtime, updates: TensorType, count: int, out: Ten
         {"items": updates.size, "count": count, "inner": inner},
         f"""  const index_t first = i / inner, element = i % inner;
   const long row = rows[order[first]];
-  if (row < 0 || (first > 0 && rows[order[first - 1]] == row)) return;
+  if (row < 0 || ({way.inside} && rows[order[first - 1]] == row)) return;
   {fold.state}
-  for (index_t at = first; at < count && rows[order[at]] == row; at++) {{
-    const A v = (A)updates[(index_t)order[at] * inner + element];
+  for (index_t at = first; at < {way.end} && rows[order[at]] == row; at = {way.following}) {{
+    const A v = (A)updates[{way.number} * inner + element];
     {fold.step}
   }}
-  y[(index_t)row * inner + element] = ({stored})({fold.result});""",
+  y[{way.target}] = ({stored})({fold.result});""",
         index=layouts.index_dtype(updates.size, out.size),
         declarations=f"typedef {fold.element} A;",
     )
+
+
+def _launch_add_pieces(
+    runtime: Runtime, updates: TensorType, count: int, out: TensorType
+) -> Callable[..., None]:
+    """Return the same for a driver that does not finish long loops: runs are added in pieces.
+
+    Raises:
+        KernelRefusedError: there are too many pieces, too.
+
+    """
+    runtime.check_steps(-(-count // STEPS))
+    parts = TensorType(out.dtype.compute, updates.shape)
+    make_parts = runtime.prepare_empty(parts)
+    add = _launch_add_runs(runtime, updates, count, parts, _PIECES)
+    join = _launch_add_runs(runtime, parts, count, out, _JOINED)
+
+    def run(
+        updates: DeviceBuffer, rows: DeviceBuffer, order: DeviceBuffer, result: DeviceBuffer
+    ) -> None:
+        sums = make_parts()
+        add(updates, rows, order, sums)
+        join(sums, rows, order, result)
+
+    return run
