@@ -113,6 +113,30 @@ def test_vectors_of_every_width(monkeypatch, width):
     test_products((3,), 17, 5, 7, "float64")
 
 
+@pytest.mark.parametrize("columns", [16, 32, 48])
+@pytest.mark.parametrize("width", [16, 32, 64])
+def test_lower_tiles_cover_all_rows(monkeypatch, width, columns):
+    monkeypatch.setattr(functions, "vector_bytes", lambda: width)
+    lower = set()
+    for rows in range(1, 60):
+        panels = batched_products.cut(4, rows, columns, whole=True)
+        for panel in panels:
+            count = -(-rows // panel.height)
+            assert panel.lower == (count * panel.height > rows)
+            assert rows - count * (panel.height - 1) >= 0
+            lower.add(panel.lower)
+    assert lower == {False, True}
+    for rows in (17, 19, 23, 32):
+        test_products((3,), rows, 9, columns, "float32")
+
+
+def test_inner_sizes_and_stacks_share_code():
+    test_products((3,), 20, 9, 32, "float32")
+    known = batched_products.batched_function.cache_info().currsize
+    test_products((5,), 20, 10, 32, "float32")
+    assert batched_products.batched_function.cache_info().currsize == known
+
+
 def test_the_same_bits_in_any_number_of_threads(monkeypatch):
     a, b = (RNG.standard_normal(shape, "f4") for shape in ((4, 300, 50), (4, 50, 70)))
     results = []

@@ -14,6 +14,7 @@ from tensorplug_cpu.execution.blas import matmul, one_thread_each
 from tensorplug_cpu.execution.floating_point import binary, kernel, without_warnings
 from tensorplug_cpu.execution.parallel import in_parts, is_large, thread_count
 from tensorplug_cpu.jit.families import matrices
+from tensorplug_cpu.jit.families.batched_products import BatchedProduct
 from tensorplug_cpu.jit.families.multiplication import Multiplication
 from tensorplug_cpu.kernel_table import Kernels
 from tensorplug_cpu.memory.pool import allocator
@@ -77,7 +78,7 @@ def batch_mat_mul(
     return kernel(run, out)
 
 
-def _by_loops(native: Multiplication | Call, out: TensorType) -> Call:
+def _by_loops(native: Multiplication | BatchedProduct | Call, out: TensorType) -> Call:
     """Return the call of native loops, which compute narrow floats in wider ones."""
     work, narrow = working(out.dtype), out.dtype.numpy
     call = without_warnings(
@@ -85,7 +86,7 @@ def _by_loops(native: Multiplication | Call, out: TensorType) -> Call:
             narrow, copy=False
         )
     )
-    if not isinstance(native, Multiplication):
+    if not isinstance(native, Multiplication | BatchedProduct):
         return call
 
     def bound(constants: Sequence[Array | None]) -> Call | None:

@@ -23,6 +23,8 @@ from tensorplug_cpu.jit.loops.products import most_positions
 from tensorplug_cpu.memory.pool import allocator
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tensorplug.plugin import Shape
     from tensorplug_cpu.arrays import Array
 
@@ -37,6 +39,7 @@ class Panel(NamedTuple):
     """Columns of a matrix of results from ``first`` up to ``stop``, cut into tiles of one size.
 
     A tile has ``height`` rows of ``vectors`` of ``lanes``; some lanes of the last may be idle.
+    ``lower``: some tiles have a row less, so that none computes what another one has.
     """
 
     first: int
@@ -44,10 +47,13 @@ class Panel(NamedTuple):
     lanes: int
     vectors: int
     height: int
+    lower: bool = False
 
 
-def cut(itemsize: int, rows: int, columns: int) -> tuple[Panel, ...]:
+def cut(itemsize: int, rows: int, columns: int, *, whole: bool = False) -> tuple[Panel, ...]:
     """Return the panels of a matrix; ``rows``: of the smallest block.
+
+    ``whole``: the only block has so many rows.
 
     A short vector at the end has tiles of its own: one tile with vectors of different lengths
     makes LLVM keep sums in memory.
@@ -69,7 +75,8 @@ def cut(itemsize: int, rows: int, columns: int) -> tuple[Panel, ...]:
         stop = min(end, columns)
         if stop > first:
             height = even(rows, most_positions(number))
-            panels.append(Panel(first, stop, width, number, height))
+            lower = whole and rows % height > 0
+            panels.append(Panel(first, stop, width, number, height, lower))
             first = stop
     return tuple(panels)
 
@@ -121,7 +128,7 @@ class BatchedProduct:
         blocks = max(
             1, min(_BLOCKS, rows * inner * columns // _PRODUCTS, rows // most_positions(1))
         )
-        self.panels = cut(dtype.itemsize, rows // blocks, columns)
+        self.panels = cut(dtype.itemsize, rows // blocks, columns, whole=blocks == 1)
         self.integers = prod(stack) * blocks, blocks, rows, inner
         self.is_shared = is_large(prod(stack) * rows * inner * columns // 2)
         # The axis along which the groups of an image's channels lie: the last one with several.
@@ -180,9 +187,8 @@ class BoundProduct:
         """Return the function for matrices of which so many have their rows in turn."""
         product = self._product
         has_bias = self._kept[1] is not None
-        step = groups * product.sizes[1]
         function = batched_function(
-            product.name, product.panels, step, groups, self._epilogue, bias=has_bias
+            product.name, product.panels, groups, self._epilogue, bias=has_bias
         )
         self._functions[groups] = function
         return function
@@ -190,7 +196,7 @@ class BoundProduct:
 
 @lru_cache(MOST_FUNCTIONS)
 def batched_function(
-    dtype: str, panels: tuple[Panel, ...], step: int, groups: int, epilogue: str, *, bias: bool
+    dtype: str, panels: tuple[Panel, ...], groups: int, epilogue: str, *, bias: bool
 ) -> Any:
     """Return the function that computes blocks of rows, as a thread gets them.
 
@@ -199,8 +205,7 @@ def batched_function(
     Its integers: the number of blocks, of those of a matrix, of its rows; the inner size. A block
     has at least as many rows as a tile.
 
-    ``groups``: how many matrices have their rows in turn. ``step``: the elements between rows of a
-    first matrix.
+    ``groups``: how many matrices have their rows in turn.
     """
     f = Function(
         "stack",
@@ -210,6 +215,7 @@ def batched_function(
     )
     columns = panels[-1].stop
     rows, inner = f["rows"], f["inner"]
+    step = f.multiply(inner, groups)  # the elements between rows of a first matrix
     with f.taken(f["count"]) as number:
         # Matrices whose rows lie in turn begin one row after the other. What is in the cache of
         # some rows serves all of them.
@@ -225,12 +231,10 @@ def batched_function(
         a, result = f.multiply(first, inner), f.multiply(first, columns)
         b, ends = f.multiply(matrix, f.multiply(inner, columns)), f.multiply(matrix, columns)
         for panel in panels:
-            tile = _Tile(f, panel)
-            with f.loop(panel.first, panel.stop, tile.width) as column:
-                tile.choose(column)
-                with f.loop(low, high, panel.height) as tile_start:
-                    # The last tile overlaps the one before; a shorter one would need its own code.
-                    start = f.least(tile_start, f.subtract(high, panel.height))
+            width = panel.lanes * panel.vectors
+            with f.loop(panel.first, panel.stop, width) as column:
+                for tile, start in _tiles(f, panel, low, high):
+                    tile.choose(column)
                     here = f.add(a, f.multiply(start, step))
                     tile.clear()
                     weights = f.variable(f.add(b, column))
@@ -247,15 +251,33 @@ def batched_function(
     return f.compiled()
 
 
+def _tiles(f: Function, panel: Panel, low: Any, high: Any) -> Iterator[tuple[_Tile, Any]]:
+    """Yield the tiles of a panel, and where one begins, in the loop over them."""
+    height = panel.height
+    if not panel.lower:
+        with f.loop(low, high, height) as start:
+            # The last tile overlaps the one before; a shorter one would need its own code.
+            yield _Tile(f, panel, height), f.least(start, f.subtract(high, height))
+        return
+    length = f.subtract(high, low)
+    count = f.builder.sdiv(f.add(length, height - 1), f.number(height))
+    tall = f.subtract(length, f.multiply(count, height - 1))
+    end = f.add(low, f.multiply(tall, height))
+    with f.loop(low, end, height) as start:
+        yield _Tile(f, panel, height), start
+    with f.loop(end, high, height - 1) as start:
+        yield _Tile(f, panel, height - 1), start
+
+
 class _Tile:
     """The sums of a tile of a panel, in registers."""
 
-    def __init__(self, f: Function, panel: Panel) -> None:
+    def __init__(self, f: Function, panel: Panel, height: int) -> None:
         self._f, self._panel = f, panel
         self.width = panel.lanes * panel.vectors
         self._zero = f.number(0.0, f.vector(panel.lanes))
         self._sums = [
-            [f.variable(self._zero) for _ in range(panel.vectors)] for _ in range(panel.height)
+            [f.variable(self._zero) for _ in range(panel.vectors)] for _ in range(height)
         ]
         self._mask: Any | None = None  # of the last vector
 
@@ -281,11 +303,13 @@ class _Tile:
             row.append(f.load_where(self._mask, self._zero, pointer, last))
         return row
 
-    def add(self, row: list[Any], offset: Any, step: int) -> None:
+    def add(self, row: list[Any], offset: Any, step: Any) -> None:
         """Add the product of numbers of the first matrix, ``step`` apart, and a row."""
         f = self._f
         for line, sums in enumerate(self._sums):
-            number = f.spread(f.load(f["a"], f.add(offset, line * step)), self._panel.lanes)
+            number = f.spread(
+                f.load(f["a"], f.add(offset, f.multiply(step, line))), self._panel.lanes
+            )
             for one, vector in zip(sums, row, strict=True):
                 one.set(f.multiply_add(number, vector, one.get()))
 

@@ -11,7 +11,8 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.plugin import Window
-from tensorplug_cpu.jit.codegen.processor import vector_bytes
+from tensorplug_cpu.jit.codegen.processor import lanes, vector_bytes
+from tensorplug_cpu.jit.families.batched_products import BatchedProduct, batched_product
 from tensorplug_cpu.jit.families.filter_gradients import FilterGradient
 from tensorplug_cpu.jit.families.multiplication import Multiplication
 from tensorplug_cpu.jit.loops.calls import is_worth
@@ -39,6 +40,7 @@ _SMALL: Final = 1 << 16  # elements of a result, up to which threads share its t
 _LEAST: Final = 1 << 12  # multiplications of a product of a stack
 _LEAST_LONG: Final = 1 << 17  # likewise, where BLAS has loops for small matrices
 _MOST: Final = 1 << 24  # likewise, from which BLAS is as fast
+_UNPACKED: Final = 1 << 17  # likewise, up to which a copy of the second matrix costs 10 to 40 %
 _WIDTHS: Final = (96, 64, 48, 80, 72, 32, 24, 16)  # rows of a piece, the best ones first
 
 
@@ -90,7 +92,7 @@ def product(
 
 def stacked_product(
     a: Shape, b: Shape, dtype: np.dtype[Any], *, transpose_a: bool, transpose_b: bool
-) -> Multiplication | None:
+) -> Multiplication | BatchedProduct | None:
     """Return the products of the matrices of two stacks; None where BLAS is as good.
 
     Args:
@@ -113,6 +115,13 @@ def stacked_product(
     least = _LEAST_LONG if vector_bytes() >= _LONG else _LEAST
     if not least <= work < _MOST:
         return None
+    unpacked = None
+    # Code for each number of columns, so not for any.
+    whole = columns % lanes(dtype.itemsize) == 0
+    if work <= _UNPACKED and whole and not (transpose_a or transpose_b):
+        unpacked = batched_product(a, b, dtype, transpose_b=False)
+    if unpacked is not None:
+        return unpacked
     sizes = rows, inner, columns
     turned = {"turned": transpose_a, "across": transpose_b}
     return Multiplication(sizes, (*stack, rows, columns), dtype, **turned)
