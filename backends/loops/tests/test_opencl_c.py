@@ -17,6 +17,7 @@ from tensorplug.plugin import expressions as ex
 from tensorplug_conformance.interpreter import interpreter
 from tensorplug_loops.dialects import c, opencl_c
 from tensorplug_loops.schedule import plan
+from tensorplug_loops.templates import sized
 
 from .random_groups import draw
 from .test_dialects import assert_same
@@ -53,7 +54,7 @@ def test_random_groups(backend, runtime, seed):
     group, arrays = draw(random.Random(seed))
     with np.errstate(all="ignore"):
         wanted = interpreter(group)(*arrays)
-    run = loops.compile_group(group, runtime)
+    run = loops.compile_group(sized(group), runtime)
     found = run(*(backend.from_host(np.asarray(array)) for array in arrays))
     assert_same([backend.to_host(each) for each in found], wanted)
 

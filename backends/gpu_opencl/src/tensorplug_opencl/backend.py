@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+    from tensorplug_loops.templates import Sized
+
 
 _references: Final[Callable[[Any], int]] = getattr(sys, "getrefcount", id)
 
@@ -102,20 +104,19 @@ class OpenCLBackend(OpenedDevice):
 
     def compile_group(self, group: Group) -> Callable[..., list[DeviceBuffer]] | None:
         """Return a function that computes a group, or None to decline it."""
-        from tensorplug_opencl.groups import loops  # late: loads kernels
+        from tensorplug_loops.templates import sized  # late: loads kernels
+        from tensorplug_opencl.groups import loops
 
         try:
-            return loops.compile_group(group, self.runtime)
+            return loops.compile_group(sized(group), self.runtime)
         except KernelRefusedError:  # too many arguments
             return None
 
-    def compile_form(self, group: Group) -> Callable[..., list[DeviceBuffer]] | None:
+    def compile_form(self, group: Sized) -> Callable[..., list[DeviceBuffer]] | None:
         """Return a function that computes the group of a kernel, or None to decline it."""
-        from tensorplug_opencl.groups import loops, views
+        from tensorplug_opencl.groups import loops
 
-        if any(each.combine in {"sum", "prod"} for each in group.outputs):
-            return None  # floats would be added one after the other; ScatterND does it in parallel
-        return views.compile_view(group) or loops.compile_group(group, self.runtime)
+        return loops.compile_group(group, self.runtime, form=True)
 
     def owns_memory(self, buffer: DeviceBuffer) -> bool:
         """Return whether the memory is the pool's, and no view or array has it as well."""

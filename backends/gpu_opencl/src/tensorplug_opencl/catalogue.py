@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from tensorplug.plugin import Group
+    from tensorplug_loops.templates import Sized
     from tensorplug_opencl.backend import OpenCLBackend
     from tensorplug_opencl.memory.buffers import DeviceBuffer
 
@@ -81,7 +81,7 @@ def collect_tables() -> list[KernelTable]:
         entry.spec.name: entry for table in _find_tables("complex_kernels") for entry in table
     }
     by_hand = _find_tables("kernels")
-    made = kernel_table(_compile, own=by_hand, upload=_upload)
+    made = kernel_table(_compile, own=by_hand, upload=_upload, sized=True)
     tables = [*by_hand, _Joined(entry for entry in made if entry.spec.name in FORMS)]
     joined: list[KernelTable] = [
         _Joined(_add_complex(entry, for_complex) for entry in table) for table in tables
@@ -91,7 +91,7 @@ def collect_tables() -> list[KernelTable]:
     return [*joined, _Joined(_join(None, entry) for entry in alone)]
 
 
-def _compile(backend: OpenCLBackend, form: Group) -> Callable[..., list[DeviceBuffer]] | None:
+def _compile(backend: OpenCLBackend, form: Sized) -> Callable[..., list[DeviceBuffer]] | None:
     return backend.compile_form(form)
 
 

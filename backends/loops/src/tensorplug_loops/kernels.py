@@ -18,14 +18,15 @@ from tensorplug.plugin import (
 )
 from tensorplug_loops import forms
 from tensorplug_loops.forms.table import Form, FormTable, Operand, Table
+from tensorplug_loops.templates import Sized, arguments, repeat
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Sequence
 
     from tensorplug.plugin import Backend, DType, KernelEntry
 
     Function = Callable[..., Any]
-    Compile = Callable[[Any, Group], Callable[..., Sequence[Any]] | None]
+    Compile = Callable[[Any, Any], Callable[..., Sequence[Any]] | None]
     Upload = Callable[[Any, Table], Any]
 
 _INPUT, _ASKED = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
@@ -37,6 +38,7 @@ def kernel_table(
     dtypes: Iterable[DType] | None = None,
     own: Iterable[KernelTable] = (),
     upload: Upload | None = None,
+    sized: bool = False,
 ) -> KernelTable:
     """Return all kernels that have a form, compiled by a backend.
 
@@ -48,6 +50,8 @@ def kernel_table(
         own: tables of the backend, whose kernels take the place of these.
         upload: returns a buffer of a backend with a copy of numbers that a kernel reads as long as
             it lives; by its ``from_host`` if not given.
+        sized: whether ``compile_group`` takes a ``templates.Sized``, which is planned at new sizes
+            by what is known of others, instead of a ``Group``.
 
     Example:
         The hook of a backend with a method ``compile_group``::
@@ -67,7 +71,9 @@ def kernel_table(
             if entry.spec.name in taken:
                 continue
             both = kept if entry.dtypes is None else entry.dtypes & (kept or entry.dtypes)
-            result.prepare(entry.spec, dtypes=both)(_prepared(entry, compile_group, upload))
+            result.prepare(entry.spec, dtypes=both)(
+                _prepared(entry, compile_group if sized else _grouped(compile_group), upload)
+            )
     return result
 
 
@@ -75,28 +81,40 @@ def _prepared(
     entry: KernelEntry, compile_group: Compile, upload: Upload | None
 ) -> Callable[..., Any]:
     multiple = entry.spec.multiple_outputs
+    keyed = "backend" not in entry.asks
 
     def prepare(*types: Any, backend: Backend, **asked: Any) -> Callable[..., Any]:
+        nonlocal keyed
         out = asked["out"]
         if "backend" in entry.asks:
             asked["backend"] = backend
         outputs: tuple[TensorType, ...] = out if isinstance(out, tuple) else (out,)
-        if any(type_.size for type_ in outputs):
-            made = entry.function(*_operands(types), **asked)
-        else:
-            made = _empty(outputs)
+        given = arguments(types, asked)
+        empty = not any(type_.size for type_ in outputs)
+
+        def make(sizes: Sequence[int]) -> list[Form]:
+            own, asked = given.at(sizes)
+            made = _empty(outputs) if empty else entry.function(*_operands(own), **asked)
+            return made if isinstance(made, list) else [made]
+
+        def group(sizes: Sequence[int], at: int) -> Group:
+            group = make(sizes)[at].group
+            return group if group.name else replace(group, name=entry.spec.name)
+
+        key = (prepare, given.key) if keyed and not empty and given.key is not None else None
+        numbers = _sources(key, given.sizes, make)
         compiled = []
-        for group, sources in made if isinstance(made, list) else [made]:
-            named = group if group.name else replace(group, name=entry.spec.name)
-            function = compile_group(backend, named)
+        for number, sources in enumerate(numbers):
+            own = None if key is None else (key, number)
+            function = compile_group(backend, Sized(own, given.sizes, partial(group, at=number)))
             if function is None:
                 raise KernelRefusedError("the compiler of groups declines it")
             tables = [(at, each) for at, each in enumerate(sources) if not isinstance(each, int)]
             if tables:
-                make = partial(upload, backend) if upload else backend.from_host
-                function = _holding(function, [(at, make(table)) for at, table in tables])
-            numbers = tuple(each for each in sources if isinstance(each, int))
-            compiled.append((function, numbers))
+                keyed = False  # they depend on sizes
+                fill = partial(upload, backend) if upload else backend.from_host
+                function = _holding(function, [(at, fill(table)) for at, table in tables])
+            compiled.append((function, tuple(each for each in sources if isinstance(each, int))))
         if multiple:
             return _call(compiled, len(outputs))
         if len(compiled) == 1 and all(isinstance(each, TensorType) for each in types):
@@ -106,6 +124,21 @@ def _prepared(
 
     prepare.__signature__ = _signature(entry)  # type: ignore[attr-defined]
     return prepare
+
+
+def _grouped(compile_group: Compile) -> Compile:
+    return lambda backend, sized: compile_group(backend, sized.group)
+
+
+def _sources(
+    key: Hashable, sizes: Sequence[int], make: Callable[[Sequence[int]], list[Form]]
+) -> list[tuple[int | Table, ...]]:
+    """Return what the groups of a kernel read."""
+
+    def read(sizes: Sequence[int]) -> list[tuple[int | Table, ...]]:
+        return [form.sources for form in make(sizes)]
+
+    return read(sizes) if key is None else repeat(key, sizes, read)
 
 
 def _signature(entry: KernelEntry) -> inspect.Signature:

@@ -323,7 +323,7 @@ def affine(index: Expression, rank: int) -> Affine:
     if index.op == "axis":
         return Affine(tuple(int(at == index.value) for at in range(rank)), 0)
     if index.op == "constant":
-        return Affine((0,) * rank, int(index.value))  # type: ignore[arg-type]  # an integer
+        return Affine((0,) * rank, index.value)  # type: ignore[arg-type]  # an integer
     if index.op in {"add", "subtract"}:
         a, b = (affine(operand, rank) for operand in index.operands)
         sign = 1 if index.op == "add" else -1

@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from tensorplug.plugin import Group, KernelRefusedError, TensorType
+from tensorplug.plugin import KernelRefusedError, TensorType
 from tensorplug.plugin import dtypes as dt
 from tensorplug_loops import extents, held
 from tensorplug_loops.dialects import opencl_c
 from tensorplug_loops.schedule import plan
 from tensorplug_opencl import pairs
 from tensorplug_opencl.codegen import calls
+from tensorplug_opencl.groups import views
 from tensorplug_opencl.machine.description import describe_loops
 from tensorplug_opencl.machine.features import dtypes_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from tensorplug.plugin import DType, Group
     from tensorplug_loops.machine import Machine
-    from tensorplug_loops.schedule import Launch as Planned
+    from tensorplug_loops.schedule import Launch as Step
     from tensorplug_loops.schedule import Program
     from tensorplug_loops.statements import Kernel
+    from tensorplug_loops.templates import Sized
     from tensorplug_opencl.memory.buffers import DeviceBuffer
     from tensorplug_opencl.runtime import Launch, Runtime
 
@@ -39,31 +42,49 @@ _TRIED_FIRST: Final = frozenset({dt.float32, dt.int64})
 _texts: Final[dict[tuple[int, bool, bool], tuple[Kernel, str]]] = {}
 
 
-def compile_group(group: Group, runtime: Runtime) -> Run | None:
+class Planned(NamedTuple):
+    """A group's program, its dtypes, how many arrays it has, and the types of its outputs.
+
+    ``into``: the inputs whose memory the outputs take. ``apart``: whether they were to take none.
+    ``paired``: the numbers of arrays that the program takes for pairs of numbers.
+    """
+
+    program: Program
+    dtypes: frozenset[DType]
+    arrays: int
+    outputs: tuple[TensorType, ...]
+    into: tuple[int | None, ...]
+    apart: bool
+    paired: tuple[int, ...]
+
+
+def compile_group(group: Sized, runtime: Runtime, *, form: bool = False) -> Run | None:
     """Return a function of the inputs' buffers that returns those of the outputs; None to decline.
+
+    ``form``: whether it is a kernel's, whose result may share an input's memory, and whose sums
+    ScatterND takes in parallel, if they meet.
 
     Raises:
         BuildError: the device's compiler refuses the program.
         KernelRefusedError: a kernel has too many arguments, or too long loops.
 
     """
-    real = held.in_real_numbers(group)
-    if real is None:
-        return None
-    dtypes = held.dtypes_of(real)
-    if dt.float64 in dtypes and dt.float64 not in dtypes_of(runtime.device, runtime.limits):
-        return None
-    simple = not (real.reductions or real.folds) and dtypes <= _TRIED_FIRST
-    if runtime.is_tried:  # the first part of the trial does not cover whole numbers of other sizes
-        real = held.in_bits(real)
-    machine = _describe_first(runtime) if simple and not runtime.is_tried else runtime.description
-    size = machine.group_size
-    return calls.shrink_until_allowed(
-        lambda own: _compile(
-            group, real, runtime, machine if own == size else replace(machine, group_size=own)
-        ),
-        size,
-    )
+    simple = not runtime.is_tried and _is_simple(group.group)
+    machine = _describe_first(runtime) if simple else runtime.description
+
+    def compile_in(size: int) -> Run | None:
+        own = machine if size == machine.group_size else replace(machine, group_size=size)
+        planned = group.plan(lambda group: _plan(group, own, form=form), own, form)
+        if isinstance(planned, views.View):
+            return views.compile_view(planned)
+        return None if planned is None else _compile(planned, runtime)
+
+    return calls.shrink_until_allowed(compile_in, machine.group_size)
+
+
+def _is_simple(group: Group) -> bool:
+    """Return whether the first part of the device's trial covers a group."""
+    return not (group.reductions or group.folds) and held.dtypes_of(group) <= _TRIED_FIRST
 
 
 def _describe_first(runtime: Runtime) -> Machine:
@@ -71,18 +92,42 @@ def _describe_first(runtime: Runtime) -> Machine:
     return describe_loops(runtime.device, runtime.limits, is_cpu=runtime.is_cpu, atomics64=False)
 
 
-def _compile(group: Group, real: Group, runtime: Runtime, machine: Machine) -> Run | None:
-    """Return the function of a group, ``real`` without complex numbers."""
-    program = plan(real, machine)
-    if program is None:
+def _plan(group: Group, machine: Machine, *, form: bool) -> Planned | views.View | None:
+    if form:
+        view = views.find_view(group)
+        if view or any(each.combine in {"sum", "prod"} for each in group.outputs):
+            return view
+    real = held.in_real_numbers(group)
+    program = None if real is None else plan(real, machine)
+    if real is None or program is None:
         return None
-    makers = [runtime.prepare_empty(output.type) for output in group.outputs]
+    ends, own = (
+        [*[each.type.rank for each in one.inputs], *[each.type.rank for each in one.outputs]]
+        for one in (group, real)
+    )
     into = [
         None if each.into is None or program.reads_after(each.into, at) else each.into
         for at, each in enumerate(group.outputs, len(group.inputs))
     ]
-    write = _prepare(group, real, runtime, program)
-    if into == [None]:
+    return Planned(
+        program,
+        held.dtypes_of(real),
+        len(ends),
+        tuple([output.type for output in group.outputs]),
+        tuple(into),
+        all(output.into is None for output in group.outputs),
+        tuple([at for at, rank in enumerate(ends) if rank != own[at]]),
+    )
+
+
+def _compile(planned: Planned, runtime: Runtime) -> Run | None:
+    """Return the function of a group; None if the device lacks a dtype."""
+    wide = dt.float64 in planned.dtypes
+    if wide and dt.float64 not in dtypes_of(runtime.device, runtime.limits):
+        return None
+    makers = [runtime.prepare_empty(type_) for type_ in planned.outputs]
+    into, write = planned.into, _prepare(planned, runtime)
+    if into == (None,):
         (make,) = makers
 
         def alone(*buffers: DeviceBuffer) -> DeviceBuffer:
@@ -111,16 +156,13 @@ def _compile(group: Group, real: Group, runtime: Runtime, machine: Machine) -> R
     return run if into.count(None) == len(into) else overwrite
 
 
-def _prepare(group: Group, real: Group, runtime: Runtime, program: Program) -> Callable[..., None]:
+def _prepare(planned: Planned, runtime: Runtime) -> Callable[..., None]:
     """Return what writes the outputs, of the buffers of the inputs and then of the outputs."""
-    apart = all(output.into is None for output in group.outputs)
-    launches = [(_launch(runtime, each, apart=apart), each.arrays) for each in program.launches]
-    ranks, own = (
-        [*[each.type.rank for each in one.inputs], *[each.type.rank for each in one.outputs]]
-        for one in (group, real)
-    )
-    paired = [at for at, rank in enumerate(ranks) if own[at] != rank]
-    if len(launches) == 1 and launches[0][1] == tuple(range(len(ranks))) and not paired:
+    program, paired = planned.program, planned.paired
+    launches = [
+        (_launch(runtime, each, apart=planned.apart), each.arrays) for each in program.launches
+    ]
+    if len(launches) == 1 and launches[0][1] == tuple(range(planned.arrays)) and not paired:
         return launches[0][0]
     temporaries = [
         runtime.prepare_empty(TensorType(dtype, (size,))) for dtype, size in program.temporaries
@@ -147,7 +189,7 @@ def check_arguments(arrays: int, arguments: Sequence[Any]) -> None:
         raise KernelRefusedError(f"{arrays} arrays are too many for one kernel")
 
 
-def _launch(runtime: Runtime, planned: Planned, *, apart: bool) -> Launch:
+def _launch(runtime: Runtime, planned: Step, *, apart: bool) -> Launch:
     kernel, items = planned.kernel, planned.items
     runtime.check_steps(planned.steps)
     narrow = extents.fit(kernel, planned.numbers, items)

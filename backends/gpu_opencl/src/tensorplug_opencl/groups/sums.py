@@ -13,6 +13,7 @@ from tensorplug.plugin import (
     TensorType,
     expressions,
 )
+from tensorplug_loops.templates import sized
 from tensorplug_opencl.groups import loops
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def make_adder(
         (Reduction("sum", expressions.parameter(0, parts.dtype), (True, False)),),
         (GroupOutput(total, TensorType(out.dtype, (size,)), kept),),
     )
-    add = loops.compile_group(group, runtime)
+    add = loops.compile_group(sized(group), runtime)
     if add is None:
         raise KernelRefusedError(f"sums of {parts.dtype} are declined")
 

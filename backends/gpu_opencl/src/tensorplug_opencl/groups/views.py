@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tensorplug_loops.schedule.loops import Loops
 from tensorplug_loops.schedule.references import used
@@ -10,12 +10,34 @@ from tensorplug_loops.schedule.references import used
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.plugin import Group
+    from tensorplug.plugin import Group, Shape
     from tensorplug_opencl.memory.buffers import DeviceBuffer
 
 
-def compile_view(group: Group) -> Callable[..., list[DeviceBuffer]] | None:
-    """Return a function of the inputs' buffers that returns a view of one; None if it is none."""
+class View(NamedTuple):
+    """A run of the input with this number, from the element ``start`` on."""
+
+    number: int
+    shape: Shape
+    start: int
+
+
+def compile_view(view: View) -> Callable[..., list[DeviceBuffer]]:
+    """Return a function of the inputs' buffers that returns a view of one."""
+    number, shape, start = view
+
+    def alone(*buffers: DeviceBuffer) -> DeviceBuffer:
+        return buffers[number].view(shape, start)
+
+    def run(*buffers: DeviceBuffer) -> list[DeviceBuffer]:
+        return [alone(*buffers)]
+
+    run.alone = alone  # type: ignore[attr-defined]  # for tensorplug_loops.kernels
+    return run
+
+
+def find_view(group: Group) -> View | None:
+    """Return the run that a group would copy; None if it computes."""
     if group.reductions or group.folds or len(group.outputs) > 1:
         return None
     (output,) = group.outputs
@@ -31,13 +53,4 @@ def compile_view(group: Group) -> Callable[..., list[DeviceBuffer]] | None:
         return None
     if target.offset.steps != ahead:
         return None
-    (number,), shape, start = kept, output.type.shape, source.offset.constant
-
-    def alone(*buffers: DeviceBuffer) -> DeviceBuffer:
-        return buffers[number].view(shape, start)
-
-    def run(*buffers: DeviceBuffer) -> list[DeviceBuffer]:
-        return [alone(*buffers)]
-
-    run.alone = alone  # type: ignore[attr-defined]  # for tensorplug_loops.kernels
-    return run
+    return View(kept[0], output.type.shape, source.offset.constant)

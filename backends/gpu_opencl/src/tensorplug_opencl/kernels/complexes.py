@@ -22,6 +22,7 @@ from tensorplug.plugin import (
     specs,
 )
 from tensorplug.plugin import dtypes as dt
+from tensorplug_loops.templates import sized
 from tensorplug_opencl.codegen import calls, complex_functions, ctypes, pointwise
 from tensorplug_opencl.codegen.pointwise import Input
 from tensorplug_opencl.groups import loops
@@ -139,7 +140,9 @@ def _convert(backend: OpenedDevice, x: TensorType, out: TensorType) -> Call:
     spans = (True,) * out.rank
     value = Expression("cast", out.dtype, (expressions.parameter(0, x.dtype),))
     inputs, outputs = (GroupInput(x, spans),), (GroupOutput(value, out, spans),)
-    run = loops.compile_group(Group("Cast", out.shape, inputs, (), outputs), backend.runtime)
+    run = loops.compile_group(
+        sized(Group("Cast", out.shape, inputs, (), outputs)), backend.runtime
+    )
     if run is None:
         raise KernelRefusedError(f"the device does not convert {x.dtype} to {out.dtype}")
     return lambda buffer: run(buffer)[0]

@@ -19,6 +19,7 @@ from tensorplug.plugin import (
 )
 from tensorplug.plugin import dtypes as dt
 from tensorplug_loops.forms.table import Form, FormTable, Operand
+from tensorplug_loops.recording import plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -50,7 +51,8 @@ def _by_expression(spec: KernelSpec) -> Callable[..., Form]:
 
     def form(*operands: Operand, attributes: dict[str, Any], out: TensorType) -> Form:
         # Calls of other sizes have the same object, by which schedules know it.
-        type_ = out if rule and rule.reads_output else TensorType(out.dtype, ())
+        sizes = tuple(map(plain, out.shape)) if rule and rule.reads_output else ()
+        type_ = TensorType(out.dtype, sizes)
         items, dtypes = tuple(attributes.items()), tuple([x.dtype for x in operands])
         value = expression(dtypes, items, repr(items), type_)
         if value is None:

@@ -33,7 +33,7 @@ def whole(value: int | Expression) -> Expression:
 
     Numbers of uint64 that do not fit become the largest one that does.
     """
-    if isinstance(value, int):
+    if not isinstance(value, Expression):
         return expressions.constant(value, dt.int64)
     if value.dtype is not dt.uint64:
         return expressions.cast(value, dt.int64)

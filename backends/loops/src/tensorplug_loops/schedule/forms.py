@@ -10,6 +10,7 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from tensorplug_loops.recording import plain
 from tensorplug_loops.schedule.lanes import (
     choose_lanes,
     cost,
@@ -101,7 +102,7 @@ def _find_tail(loops: Loops) -> int:
     """Return the length of the last axis, if it is so short that a loop takes longer; else 0."""
     lengths = loops.lengths
     little = cost(loops.roots) <= 2 * len(loops.operands)
-    return lengths[-1] if len(lengths) > 1 and lengths[-1] <= _UNROLLED and little else 0
+    return plain(lengths[-1]) if len(lengths) > 1 and lengths[-1] <= _UNROLLED and little else 0
 
 
 def form_of(loops: Loops, machine: Machine, *, split: bool, alone: bool = False) -> Form:
@@ -153,7 +154,7 @@ def form_of(loops: Loops, machine: Machine, *, split: bool, alone: bool = False)
         ),
         few=few,
         block=len(taps) > 1 and taps[-1] <= _FEW,
-        taps=taps if unrolled and members == 1 else (),
+        taps=tuple(map(plain, taps)) if unrolled and members == 1 else (),
         members=members,
         shared=shared,
         tail=tail,
@@ -197,4 +198,4 @@ def choose_team(
     if reduced[axis] < min(_TEAM, 2 * least):
         return 1, 0
     wanted = 1 << max(reduced[axis] // _EACH - 1, 0).bit_length()
-    return min(machine.group_size, max(least, wanted)), axis
+    return plain(min(machine.group_size, max(least, wanted))), axis

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import expressions as ex
+from tensorplug_loops.recording import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -77,7 +78,8 @@ def choose_lanes(machine: Machine, loops: Loops, axis: int) -> int:
         return lanes
     length = max(1, *loops.lengths[axis : axis + 1], 1)
     most = 1 << (length - 1 if machine.masked else length >> 1).bit_length()
-    return max(1, min(lanes, most))
+    chosen: int = plain(max(1, min(lanes, most)))
+    return chosen
 
 
 def _is_same(operand: Operand, axis: int) -> bool:
@@ -90,10 +92,11 @@ def _is_near(operand: Operand, axis: int) -> bool:
     """Return whether an operand's elements along an axis are one, or neighbours."""
     offset = operand.offset
     steps = offset.steps[axis : axis + 1]
+    near = all(0 <= step <= 1 for step in steps)
     if not offset.rests:
-        return set(steps) <= {0, 1}
+        return near
     rests = ex.order([rest for _, rest in offset.rests], lambda _: False)
-    return set(steps) <= {0, 1} and not any(n.op == "axis" and n.value == axis for n in rests)
+    return near and not any(n.op == "axis" and n.value == axis for n in rests)
 
 
 def lies_near(loops: Loops, axis: int, which: Iterable[int] | None = None) -> bool:

@@ -257,7 +257,7 @@ class Loops:
 
 
 def _kind(step: int) -> int:
-    return step if step in {0, 1} else _OTHER
+    return 0 if step == 0 else 1 if step == 1 else _OTHER
 
 
 @lru_cache(1 << 12)

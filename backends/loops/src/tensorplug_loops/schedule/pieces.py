@@ -116,15 +116,17 @@ class _Signs:
                 yield low, low._replace(constant=low.constant - length)
 
 
-def _points(group: Group, signs: _Signs) -> dict[int, set[int]]:
+def _points(group: Group, signs: _Signs) -> dict[int, list[int]]:
     """Return where comparisons change along each axis."""
     nodes = ex.order(group.expressions(), lambda _: False)
     found = [sign for node in nodes if (sign := signs.of(node)) is not None]
     found += [sign for each in group.inputs for both in signs.outside(each) for sign in both]
-    points: dict[int, set[int]] = {}
+    points: dict[int, list[int]] = {}
     for sign in found:
         if 0 < sign.change < group.shape[sign.axis]:
-            points.setdefault(sign.axis, set()).add(sign.change)
+            own = points.setdefault(sign.axis, [])
+            if sign.change not in own:
+                own.append(sign.change)
     return points
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from tensorplug.plugin import Reduction
 from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import expressions as ex
+from tensorplug_loops.recording import plain
 from tensorplug_loops.schedule.references import is_dense
 from tensorplug_loops.schedule.structures import parameters_in
 
@@ -222,7 +223,7 @@ def tile_of(loops: Loops, roles: Roles, machine: Machine) -> Tile | None:
     m, n, k = (length_along(loops, axes) for axes in (roles.rows, roles.columns, roles.inner))
     if m < _LEAST or n < _LEAST or k < _LEAST:
         return None
-    lanes = min(most, 1 << (n - 1).bit_length())
+    lanes = plain(min(most, 1 << (n - 1).bit_length()))
     rows, vectors = _choose(m, n, lanes, machine)
     depth = _DEPTH // dtype.itemsize
     split = next(

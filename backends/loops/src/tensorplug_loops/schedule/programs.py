@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tensorplug.plugin import (
     Group,
@@ -45,8 +45,7 @@ _KERNELS_KEPT: Final = 4096
 _kernels: Final[dict[Hashable, tuple[Kernel, int]]] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Launch:
+class Launch(NamedTuple):
     """A kernel to run: ``arrays`` by number, for each of the kernel's, ``numbers`` likewise.
 
     ``items``: how many work-items, or work-groups, there are. ``cost``: about how many
@@ -61,8 +60,7 @@ class Launch:
     steps: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(NamedTuple):
     """Launches in order. Arrays are numbered: the inputs, the outputs, then ``temporaries``.
 
     ``temporaries``: their dtypes and sizes in elements. ``outputs``: likewise, as they are held

@@ -89,7 +89,7 @@ def is_dense(group: Group, j: int) -> bool:
             return False
         step = at.steps[along[0]] if along else 1
         own = group.shape[along[0]] if along else 1
-        if own != length or (step, at.constant) not in {(1, 0), (-1, length - 1)}:
+        if own != length or (step, at.constant) not in ((1, 0), (-1, length - 1)):
             return False
         free = [axis for axis in free if axis not in along]
     return not free

@@ -10,12 +10,13 @@ import numpy as np
 from tensorplug.plugin import Expression
 from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import expressions as ex
+from tensorplug_loops.recording import compute, plain
 from tensorplug_loops.statements import variable
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Sequence
 
-    from tensorplug.plugin import DType
+    from tensorplug.plugin import DType, Scalar
 
     Roots = tuple[Expression, ...]
 
@@ -76,7 +77,7 @@ def structure_of(roots: Roots, axes: tuple[int, ...]) -> Structure:
     constants: list[Constant] = []
     new: dict[int, Expression] = {}
     unified = ex.unify(roots)
-    kept = frozenset(id(each) for each in _divisors(ex.linearize(unified)))
+    divisors = list(_divisors(ex.linearize(unified)))
     for node in ex.linearize(unified):
         if node.op == "axis":
             remains = node.value in axes
@@ -86,7 +87,10 @@ def structure_of(roots: Roots, axes: tuple[int, ...]) -> Structure:
                 else ex.constant(0, dt.int64)
             )
         elif node.op == "constant":
-            new[id(node)] = node if id(node) in kept else _lifted(node, constants)
+            if _is_kept(node, divisors):
+                new[id(node)] = ex.constant(plain(node.value), node.dtype)
+            else:
+                new[id(node)] = _lifted(node, constants)
         else:
             operands = tuple(new[id(each)] for each in node.operands)
             new[id(node)] = Expression(node.op, node.dtype, operands, node.value)
@@ -116,22 +120,34 @@ def _divisors(nodes: Sequence[Expression]) -> Iterator[Expression]:
                 yield by
 
 
+def _is_kept(node: Expression, divisors: Sequence[Expression]) -> bool:
+    """Return whether a constant stays in the kernel; equal sizes are not one expression."""
+    kept = [
+        *(_KEPT | _FLOATS_KEPT if node.dtype in dt.FLOATING else _KEPT),
+        *(by.value for by in divisors if by.dtype is node.dtype),
+    ]
+    return node.dtype not in _BITS or any(node.value == each for each in kept)
+
+
 def _lifted(node: Expression, constants: list[Constant]) -> Expression:
     """Return a number of the kernel for a constant that differs from call to call."""
-    is_kept = node.dtype in dt.FLOATING and node.value in _FLOATS_KEPT
-    if node.dtype not in _BITS or node.value in _KEPT or is_kept:
-        return node
-    name, bits = f"q{len(constants)}", _BITS[node.dtype]
-    with np.errstate(over="ignore", invalid="ignore"):
-        own = np.array(node.value).astype(node.dtype.numpy)
-    is_index = node.dtype is dt.int64
+    bits, is_index = _BITS[node.dtype], node.dtype is dt.int64
     held = dt.uint64 if bits is dt.int64 and not is_index else dt.int64
-    constants.append(Constant(int(own.view(bits.numpy)), held, is_index))
+    number = Constant(compute(_bits_of, node.value, node.dtype), held, is_index)
+    if number not in constants:  # sizes may be equal that are not always
+        constants.append(number)
+    name = f"q{constants.index(number)}"
     if is_index:
         return variable(name)
     if held is dt.uint64:
         return ex.bitcast(variable(name, dt.uint64), node.dtype)
     return ex.bitcast(ex.cast(variable(name), bits), node.dtype)
+
+
+def _bits_of(value: Scalar, dtype: DType) -> int:
+    """Return the bits of a number as a whole number."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return int(np.array(value).astype(dtype.numpy).view(_BITS[dtype].numpy))
 
 
 @lru_cache(_MOST)
