@@ -22,6 +22,7 @@ from tests.core.support.storage_formats import (
 import tensorplug as tp
 from tensorplug.plugin import Expression, Group, GroupInput, GroupOutput, TensorType, expressions
 from tensorplug.plugin import dtypes as dt
+from tensorplug_loops.templates import sized
 from tensorplug_opencl.kernels import complexes
 
 RNG = np.random.default_rng(5)
@@ -53,7 +54,7 @@ def converted(device: Any, x: Any, dtype: dt.DType) -> Any:
         spans, value = (True,) * x.ndim, expressions.parameter(0, source.dtype)
         output = GroupOutput(Expression("cast", dtype, (value,)), target, spans)
         cast = device.compile_form(
-            Group("Cast", x.shape, (GroupInput(source, spans),), (), (output,))
+            sized(Group("Cast", x.shape, (GroupInput(source, spans),), (), (output,)))
         )
         (made,) = cast(device.from_host(x))
     assert made.type == target

@@ -10,6 +10,7 @@ from tests.opencl.device.conftest import fake, judge
 
 from tensorplug.errors import BackendUnavailableError, BackendWarning, KernelRefusedError
 from tensorplug.plugin import Group, GroupInput, GroupOutput, expressions
+from tensorplug_loops.templates import sized
 from tensorplug_opencl.backend import OpenCLBackend
 from tensorplug_opencl.device import Found
 from tensorplug_opencl.machine.limits import NONE as NO_LIMITS
@@ -61,7 +62,7 @@ def elementwise_sum(opened, type_):
     read, parameter = GroupInput(type_, (True,)), expressions.parameter
     total = parameter(0, type_.dtype) + parameter(1, type_.dtype)
     group = Group("sum", type_.shape, (read, read), (), (GroupOutput(total, type_, (True,)),))
-    add = opened.compile_form(group)
+    add = opened.compile_form(sized(group))
     return lambda a, b: add(a, b)[0]
 
 

@@ -56,7 +56,7 @@ def numbers(shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
 
 def run(backend: OpenCLBackend, name: str, x: Any, out: TensorType, **attributes: Any) -> Any:
     """Run the kernel of a form; return its results."""
-    table = kernel_table(type(backend).compile_form)
+    table = kernel_table(type(backend).compile_form, sized=True)
     (entry,) = (each for each in table if each.spec.name == name)
     kernel = entry.function(
         TensorType(dt.of(x.dtype), x.shape), **attributes, backend=backend, out=out

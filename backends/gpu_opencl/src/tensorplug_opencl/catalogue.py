@@ -49,6 +49,7 @@ FORMS: Final = frozenset(
         *("ResizeBilinear", "ResizeBilinearGrad", "ResizeNearestNeighborGrad"),
         *("Sum", "Prod", "Mean", "Max", "Min", "Any", "All", "ArgMax", "ArgMin"),
         *("Cumsum", "Cumprod"),
+        *("Transpose", "BroadcastTo", "Slice", "StridedSlice"),
         *("Tile", "Repeat", "Reverse", "FlipLeftRight", "MirrorPad", "PadV2"),
         *("BatchToSpaceND", "SpaceToBatchND", "DepthToSpace", "SpaceToDepth"),
         "StridedSliceGrad",

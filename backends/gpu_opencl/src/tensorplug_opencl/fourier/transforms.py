@@ -9,7 +9,7 @@ a power of two.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -17,13 +17,17 @@ from tensorplug.plugin import DType, TensorType
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl.codegen import calls, complex_functions, ctypes, layouts, templates, vectors
 from tensorplug_opencl.fourier.butterflies import factorize, write_butterfly
-from tensorplug_opencl.movement import moving
 
 if TYPE_CHECKING:
     from tensorplug_opencl.codegen.calls import Call
     from tensorplug_opencl.memory.buffers import DeviceBuffer
     from tensorplug_opencl.opened import OpenedDevice
     from tensorplug_opencl.runtime import Launch, Runtime
+
+_RUN: Final = 2048  # elements that one work-item of a CPU computes
+_HEAVY_RUN: Final = 32  # elements from which on a work-item counts as heavy
+_PER_ITEM: Final = 4  # elements of long runs that one of a GPU does
+_LONG_RUN: Final = 128
 
 
 @lru_cache(maxsize=64)
@@ -218,10 +222,36 @@ def launch_rows(
         index=index,
         declarations=declarations,
     )
-    pieces = moving.cut_pieces(backend.runtime, length)
+    pieces = _cut_pieces(backend.runtime, length)
     items = out.size // length * pieces.number
     constants = [*map(index.type, (items, length, *pieces, *numbers.values()))]
     return backend.runtime.launch(text, len(arrays) + 1, constants, items, heavy=pieces.heavy)
+
+
+class _Pieces(NamedTuple):
+    """How rows are shared out: work-item p of each takes elements from ``p * first`` on.
+
+    They are ``step`` apart, and below ``p * first + span``.
+    """
+
+    number: int
+    first: int
+    span: int
+    step: int
+
+    @property
+    def heavy(self) -> bool:
+        """Return whether work-items do so much that groups should be small."""
+        return self.span // self.step > _HEAVY_RUN
+
+
+def _cut_pieces(runtime: Runtime, length: int) -> _Pieces:
+    """Return the pieces of rows: neighbours on a CPU, interleaved on a GPU."""
+    if runtime.is_cpu:
+        span = min(length, _RUN)
+        return _Pieces(-(-length // span), span, span, 1)
+    count = -(-length // _PER_ITEM) if length >= _LONG_RUN else length
+    return _Pieces(count, 1, length, count)
 
 
 def _transform_by_bluestein(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from tensorplug_opencl.runtime import Launch, Runtime
 
     Run = Callable[..., list[DeviceBuffer]]
+
+T = TypeVar("T")
 
 ARGUMENTS: Final = 1024  # bytes that every device allows
 _HEAVY: Final = 512  # instructions of a work-item from which on groups are small
@@ -69,15 +71,33 @@ def compile_group(group: Sized, runtime: Runtime, *, form: bool = False) -> Run 
         KernelRefusedError: a kernel has too many arguments, or too long loops.
 
     """
+    return _with_plan(group, runtime, _compile, form=form)
+
+
+def compile_writer(group: Sized, runtime: Runtime) -> Callable[..., None] | None:
+    """Return what writes outputs, of the inputs' buffers and then theirs; None to decline.
+
+    An output at an index that nothing combines keeps what is not written.
+
+    Raises: as ``compile_group``.
+    """
+    return _with_plan(group, runtime, _prepare)
+
+
+def _with_plan(
+    group: Sized,
+    runtime: Runtime,
+    finish: Callable[[Any, Runtime], T | None],
+    *,
+    form: bool = False,
+) -> T | None:
     simple = not runtime.is_tried and _is_simple(group.group)
     machine = _describe_first(runtime) if simple else runtime.description
 
-    def compile_in(size: int) -> Run | None:
+    def compile_in(size: int) -> T | None:
         own = machine if size == machine.group_size else replace(machine, group_size=size)
         planned = group.plan(lambda group: _plan(group, own, form=form), own, form)
-        if isinstance(planned, views.View):
-            return views.compile_view(planned)
-        return None if planned is None else _compile(planned, runtime)
+        return None if planned is None else finish(planned, runtime)
 
     return calls.shrink_until_allowed(compile_in, machine.group_size)
 
@@ -120,8 +140,10 @@ def _plan(group: Group, machine: Machine, *, form: bool) -> Planned | views.View
     )
 
 
-def _compile(planned: Planned, runtime: Runtime) -> Run | None:
+def _compile(planned: Planned | views.View, runtime: Runtime) -> Run | None:
     """Return the function of a group; None if the device lacks a dtype."""
+    if isinstance(planned, views.View):
+        return views.compile_view(planned)
     wide = dt.float64 in planned.dtypes
     if wide and dt.float64 not in dtypes_of(runtime.device, runtime.limits):
         return None

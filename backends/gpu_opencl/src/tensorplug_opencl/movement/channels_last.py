@@ -12,8 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tensorplug.plugin import DType, Shape
+    from tensorplug_opencl.codegen.calls import Write
     from tensorplug_opencl.memory.buffers import DeviceBuffer
-    from tensorplug_opencl.runtime import Launch, Runtime
+    from tensorplug_opencl.runtime import Runtime
 
 
 def turn(shape: Shape) -> Shape:
@@ -21,7 +22,7 @@ def turn(shape: Shape) -> Shape:
     return (shape[0], *shape[2:], shape[1])
 
 
-def launch_turn(runtime: Runtime, dtype: DType, shape: Shape, *, back: bool = False) -> Launch:
+def launch_turn(runtime: Runtime, dtype: DType, shape: Shape, *, back: bool = False) -> Write:
     """Return the copy of images of ``shape``, channels first, to images with channels last.
 
     ``back``: the copy of those to images of ``shape``.

@@ -75,9 +75,12 @@ def used(group: Group) -> tuple[Group, list[int]]:
 
 
 def is_dense(group: Group, j: int) -> bool:
-    """Return whether an output's elements are written once each: its index reorders axes."""
+    """Return whether an output's elements are written once each: its index reorders axes.
+
+    Without a way to combine, the index is that of a part, or the author says that none meet.
+    """
     output = group.outputs[j]
-    if output.index is None:
+    if output.index is None or output.combine is None:
         return True
     if output.combine != "last" or not all(output.spans):
         return False

@@ -143,9 +143,9 @@ def selection(shape: Shape, slice_attributes: Mapping[str, Any]) -> Selection:
         else:
             first = None if masks["begin_mask"] >> entry & 1 else begin[entry]
             last = None if masks["end_mask"] >> entry & 1 else end[entry]
-            span = range(*builtins.slice(first, last, steps[entry]).indices(shape[axis]))
-            ranges.append((span.start if span else 0, span.step, len(span)))
-            result.append(len(span))
+            start, count = _clip(first, last, steps[entry], shape[axis])
+            ranges.append((start, steps[entry], count))
+            result.append(count)
     starts, strides, counts = zip(*ranges, strict=True) if ranges else ((), (), ())
     return Selection(starts, strides, counts, tuple(result))
 
@@ -174,6 +174,21 @@ def _match_entries_to_axes(
             pairs.append((entry, axis))
             axis += 1
     return pairs + [(None, axis + index) for index in range(free)]
+
+
+def _clip(first: int | None, last: int | None, step: int, length: int) -> tuple[int, int]:
+    """Return the start of a slice of an axis, and how many elements it has, as Python's.
+
+    It is arithmetic, since lengths may be numbers that a plan is recorded with.
+    """
+    low, high = (0, length) if step > 0 else (-1, length - 1)
+    ends = []
+    for end, whole in ((first, low if step > 0 else high), (last, high if step > 0 else low)):
+        counted = whole if end is None else end + length if end < 0 else end
+        ends.append(whole if end is None else min(max(counted, low), high))
+    start, stop = ends
+    count = max(0, -((start - stop) // step))
+    return (start if count else 0), count
 
 
 def _normalize_index(index: int, step: int, axis: int, length: int) -> int:
