@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from dataclasses import replace
 
 import pytest
@@ -50,12 +51,15 @@ class Recorded:
 
     def check(self, sizes):
         """Compare what is recorded with what is planned anew; record what is not known."""
-        wanted = self._plan(sizes)  # equal kernels are one object
-        self.programs.add(tuple([(each.kernel.name, id(each.kernel)) for each in wanted.launches]))
         found = [each(*sizes) for each in self._recorded]
-        if all(each is MISSED for each in found):
+        if all(each is MISSED for each in found):  # kernels may be written meanwhile
             self._recorded.append(record(self._plan, sizes))
             found.append(self._recorded[-1](*sizes))
+        wanted = self._plan(sizes)  # equal kernels are one object
+        for each in wanted.launches:
+            if id(each.kernel) not in self.programs:
+                assert not re.search(r"<[sv]\d+>", repr(each.kernel)), "a size in a kernel"
+        self.programs |= {id(each.kernel) for each in wanted.launches}
         assert all(each is MISSED or each == wanted for each in found), sizes
 
     def __len__(self):
@@ -195,7 +199,8 @@ def test_around_thresholds(machine, make):
             recorded = Recorded(make, machine)
             for size in AROUND:
                 recorded.check((size, other) if turned else (other, size))
-            assert len(recorded.programs) <= len(recorded) < len(AROUND) // 2, (other, turned)
+            assert len(recorded) < len(AROUND) // 2, (other, turned)
+            assert len(recorded) > 1 or len(recorded.programs) < 4
 
 
 def test_sizes_decide():

@@ -15,6 +15,7 @@ from tensorplug_loops.schedule import plan
 from tensorplug_opencl import pairs
 from tensorplug_opencl.codegen import calls
 from tensorplug_opencl.groups import views
+from tensorplug_opencl.launch import HEAVY_GROUP
 from tensorplug_opencl.machine.description import describe_loops
 from tensorplug_opencl.machine.features import dtypes_of
 
@@ -226,7 +227,8 @@ def _launch(runtime: Runtime, planned: Step, *, apart: bool) -> Launch:
     if size > 1:
         return runtime.launch(text, len(kernel.arrays), numbers, items * size, group=size)
     many = runtime.is_cpu and items >= 64 * runtime.parallel_items
-    heavy = planned.cost > _HEAVY and not many and planned.cost * items > _LITTLE
+    few = runtime.is_cpu and items <= HEAVY_GROUP[True]  # idle ones would cost time
+    heavy = planned.cost > _HEAVY and (few or (not many and planned.cost * items > _LITTLE))
     return runtime.launch(text, len(kernel.arrays), numbers, items, heavy=heavy)
 
 

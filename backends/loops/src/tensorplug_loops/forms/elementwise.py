@@ -85,7 +85,7 @@ def _spans(shape: Shape, target: Shape) -> tuple[bool, ...]:
 
 
 for _spec in specs:
-    if _spec.expression_rule is not None and _spec is not specs.POW:
+    if _spec.expression_rule is not None and _spec not in (specs.POW, specs.BROADCAST_TO):
         forms.form(_spec)(_by_expression(_spec))
 
 

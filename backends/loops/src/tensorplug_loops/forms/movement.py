@@ -33,6 +33,13 @@ def transpose(x: Operand, *, perm: Shape, out: TensorType) -> Form:
     return rearrange(x, x.shape, perm, out)
 
 
+@forms.form(specs.BROADCAST_TO)
+def broadcast_to(x: Operand, *, out: TensorType) -> Form:
+    """Repeat the elements along the axes that are stretched."""
+    loops = Loops(out.shape)
+    return loops.write(out, loops.read_broadcast(x))
+
+
 def rearrange(x: Operand, apart: Shape, order: Sequence[int], out: TensorType) -> Form:
     """Return the form that reads x, counted as shape ``apart``, with its axes in this order."""
     loops = Loops([apart[axis] for axis in order])

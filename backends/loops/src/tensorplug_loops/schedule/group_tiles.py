@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tensorplug.plugin import Expression
 from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import expressions as ex
+from tensorplug_loops.recording import plain
 from tensorplug_loops.schedule.group_shapes import TERMS, VECTOR, distance
 from tensorplug_loops.schedule.panels import Panels, number
 from tensorplug_loops.schedule.products import (
@@ -177,7 +178,7 @@ class GroupTiles(Panels):
         w, k, axis = self.w, side.plain, self._tile.roles.inner[-1]
         assert k is not None
         step = self._loops.operands[k].offset.steps[axis]
-        by = number(step) if step in {0, 1} else w.number(f"s{k}_0_{axis}")
+        by = number(plain(step)) if 0 <= step <= 1 else w.number(f"s{k}_0_{axis}")
         held = self._lowering.converter.held(self._given)
         value = w.copy(load(w.array(k), held, w.let(base + inner * by)))
         return w.here(self._lowering.converter.cast(value, self._given, self._dtype))

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from tensorplug.plugin import Expression
 from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import expressions as ex
+from tensorplug_loops.recording import plain
 from tensorplug_loops.schedule.lanes import lies_near
 from tensorplug_loops.schedule.panels import Copies, number
 from tensorplug_loops.schedule.writer import ZERO
@@ -129,7 +130,7 @@ class Tiles(Copies):
         """Return the distance of an operand's inner elements."""
         axis = self._tile.roles.inner[-1]
         step = self._loops.operands[k].offset.steps[axis]
-        return number(step) if step in {0, 1} else self.w.number(f"s{k}_0_{axis}")
+        return number(plain(step)) if 0 <= step <= 1 else self.w.number(f"s{k}_0_{axis}")
 
     def _row_offsets(self, panel: Expression) -> list[Expression]:
         """Return where the rows of a tile begin; those behind the end are the last one."""

@@ -17,6 +17,7 @@ from tensorplug.plugin import expressions as ex
 from tensorplug_loops.held import dtypes_of
 from tensorplug_loops.schedule import columns, parts, product_plans, scatters, tiles
 from tensorplug_loops.schedule.forms import Form, form_of, generalize
+from tensorplug_loops.schedule.lanes import cost
 from tensorplug_loops.schedule.loops import Loops, is_running, reduced_axes
 from tensorplug_loops.schedule.nests import Nest
 from tensorplug_loops.schedule.pieces import cut
@@ -354,7 +355,8 @@ class _Planner:
         inside = prod(loops.lengths) // max(1, prod(kept))
         items = prod(kept)
         if form.segmented:
-            size = max(_LEAST, min(kept[-1], self._machine.segment // max(1, inside)))
+            most = self._machine.segment * (1 if cost(loops.roots) else 2)  # what is only moved
+            size = max(_LEAST, min(kept[-1], most // max(1, inside)))
             if form.columns:
                 size = min(kept[-1], columns.SEGMENT)
             segments = -(-kept[-1] // size)
