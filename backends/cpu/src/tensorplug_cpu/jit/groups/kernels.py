@@ -130,8 +130,10 @@ def kernels_of(group: Group) -> tuple[list[Step], range] | None:
 
 def _plan(group: Group) -> Program | None:
     from tensorplug_loops.schedule import plan  # at the first group, not with the backend
+    from tensorplug_loops.templates import sized
 
-    return plan(group, _machine()) if all(group.shape) else None
+    machine = _machine()
+    return sized(group).plan(lambda group: plan(group, machine)) if all(group.shape) else None
 
 
 @cache
