@@ -93,11 +93,14 @@ def _with_plan(
     form: bool = False,
 ) -> T | None:
     simple = not runtime.is_tried and _is_simple(group.group)
+    tried = not simple  # its first part does not cover whole numbers of other sizes
     machine = _describe_first(runtime) if simple else runtime.description
 
     def compile_in(size: int) -> T | None:
         own = machine if size == machine.group_size else replace(machine, group_size=size)
-        planned = group.plan(lambda group: _plan(group, own, form=form), own, form)
+        planned = group.plan(
+            lambda group: _plan(group, own, form=form, tried=tried), own, form, tried
+        )
         return None if planned is None else finish(planned, runtime)
 
     return calls.shrink_until_allowed(compile_in, machine.group_size)
@@ -113,14 +116,20 @@ def _describe_first(runtime: Runtime) -> Machine:
     return describe_loops(runtime.device, runtime.limits, is_cpu=runtime.is_cpu, atomics64=False)
 
 
-def _plan(group: Group, machine: Machine, *, form: bool) -> Planned | views.View | None:
+def _plan(
+    group: Group, machine: Machine, *, form: bool, tried: bool
+) -> Planned | views.View | None:
     if form:
         view = views.find_view(group)
         if view or any(each.combine in {"sum", "prod"} for each in group.outputs):
             return view
     real = held.in_real_numbers(group)
-    program = None if real is None else plan(real, machine)
-    if real is None or program is None:
+    if real is None:
+        return None
+    dtypes = held.dtypes_of(real)
+    real = held.in_bits(real) if tried else real
+    program = plan(real, machine)
+    if program is None:
         return None
     ends, own = (
         [*[each.type.rank for each in one.inputs], *[each.type.rank for each in one.outputs]]
@@ -132,7 +141,7 @@ def _plan(group: Group, machine: Machine, *, form: bool) -> Planned | views.View
     ]
     return Planned(
         program,
-        held.dtypes_of(real),
+        dtypes,
         len(ends),
         tuple([output.type for output in group.outputs]),
         tuple(into),
