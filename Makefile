@@ -56,7 +56,7 @@ help: ## show this list
 
 # The backends of plugins_example, which `make install` brings, show other things than speed: on batches
 # of a few digits, Dask takes a minute and a half.
-demo: export TENSORPLUG_DISABLE_PLUGINS ?= dask,minimal
+demo: export TENSORPLUG_DISABLE_PLUGINS ?= dask,minimal,webgpu
 demo: $(FOR_DEMO) ## train on handwritten digits, on each backend but the examples' in turn
 	$(BIN)/python docs/examples/digits/train.py --output $(OUT)/digits.png
 

@@ -76,5 +76,5 @@ def demo(session: nox.Session) -> None:
     """Train on handwritten digits, on each backend but the examples' in turn."""
     _install(session, "demo")
     options = ("--output", "out/digits.png")
-    left_out = {"TENSORPLUG_DISABLE_PLUGINS": "dask,minimal"}
+    left_out = {"TENSORPLUG_DISABLE_PLUGINS": "dask,minimal,webgpu"}
     session.run("python", "docs/examples/digits/train.py", *options, env=left_out)

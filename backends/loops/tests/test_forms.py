@@ -13,6 +13,7 @@ from tensorplug.testing import isolated_engine
 from tensorplug_conformance.case import flat
 from tensorplug_conformance.corpus import Corpus
 from tensorplug_conformance.denominator import Row, entries
+from tensorplug_conformance.interpreter import interpreter
 from tensorplug_conformance.session import Session
 from tensorplug_conformance.trying.rows import run_case
 from tensorplug_loops import forms, native
@@ -27,6 +28,7 @@ SMALL = 1 << 12  # elements
 DTYPES = (dt.float32, dt.bool_, dt.int32, dt.uint64)  # of these, what a kernel takes first
 
 
+WORDS = dt.BOOL | {dt.int32, dt.uint32, dt.float32}  # of a device without 64 bits
 IN_C = dt.BOOL | dt.INTEGER | {dt.float32, dt.float64}
 
 
@@ -50,6 +52,12 @@ def session_in_c():
         native.command.cache_clear()
         yield opened(engine, native.compile_group, IN_C)
         native.command.cache_clear()
+
+
+@pytest.fixture(scope="module")
+def session_of_words():
+    with isolated_engine() as engine:
+        yield opened(engine, interpreter, WORDS)
 
 
 def is_small(case):
@@ -79,6 +87,11 @@ def dtypes_of(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_form(name, session):
     check(session, name, dtypes_of(name)[:2])
+
+
+@pytest.mark.parametrize("name", ["RandomBits", "RandomUniform", "RandomIntegers", "Range"])
+def test_form_without_numbers_of_64_bits(name, session_of_words):
+    check(session_of_words, name, [each for each in ENTRIES[name].dtypes if each in WORDS])
 
 
 @pytest.mark.slow

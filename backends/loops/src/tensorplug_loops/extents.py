@@ -19,7 +19,7 @@ class _Extent(NamedTuple):
     high: int
 
 
-_BITS: Final = 31
+_LOWEST: Final = dt.int32.min
 _KEPT: Final = 1 << 14
 # Kernels whose indices fit, for all numbers of so many bits, and items.
 _fitting: Final[dict[tuple[int, tuple[int, ...]], Kernel]] = {}
@@ -124,7 +124,7 @@ class _Extents:
         op = each.op
         if op == "constant":
             value = int(each.value)  # type: ignore[arg-type]  # an integer
-            return None if abs(value) >> _BITS else _Extent(value, value)
+            return _Extent(value, value) if _LOWEST <= value < -_LOWEST else None
         if op == "variable":
             return self._names.get(str(each.value))
         if op in self._counts:
@@ -148,18 +148,31 @@ def _computed(op: str, kept: list[_Extent]) -> _Extent | None:
         return _Extent(min(products), max(products))
     if op in {"where", "bitwise_or"}:
         return _Extent(min(a.low, b.low), max(a.high, b.high))
-    if op == "bitwise_and" and b.high < 0:  # without the last digits
-        return _Extent(a.low + b.low, a.high)
+    if op == "bitwise_and":
+        return _masked(a, b)
     if op == "rest":
         most = max(abs(b.low), abs(b.high))
         return _Extent(1 - most if a.low < 0 else 0, most - 1)
     if op == "quotient":
-        most = max(abs(a.low), abs(a.high)) // max(1, b.low)
-        return _Extent(-most if min(*a, *b) < 0 else 0, most)
+        return _divided(a, b)
     raise OverflowError  # no operation of indices
 
 
+def _masked(a: _Extent, b: _Extent) -> _Extent:
+    positive = [each.high for each in (a, b) if each.low >= 0]
+    if positive:
+        return _Extent(0, min(positive))
+    if b.high < 0:  # without the last digits
+        return _Extent(a.low + b.low, a.high)
+    raise OverflowError
+
+
+def _divided(a: _Extent, b: _Extent) -> _Extent:
+    most = max(abs(a.low), abs(a.high)) // max(1, b.low)
+    return _Extent(-most if min(*a, *b) < 0 else 0, most)
+
+
 def _check(extent: _Extent) -> _Extent:
-    if max(-extent.low, extent.high) >> _BITS:
+    if not _LOWEST <= extent.low <= extent.high < -_LOWEST:
         raise OverflowError
     return extent

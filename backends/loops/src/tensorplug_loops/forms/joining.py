@@ -3,29 +3,67 @@
 from __future__ import annotations
 
 from itertools import accumulate
+from typing import TYPE_CHECKING, Final
 
 from tensorplug.plugin import TensorType, expressions, specs
 from tensorplug_loops.forms.loops import Loops
 from tensorplug_loops.forms.table import Form, FormTable, Operand
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
 forms = FormTable()
 
 
+_MOST: Final = 15  # arrays that a group reads: with its output, most devices take so many
+
+
+def _tree(
+    xs: Sequence[Operand],
+    count: int,
+    axis: int,
+    out: TensorType,
+    join: Callable[[Sequence[Operand], int, TensorType], Form],
+) -> list[Form]:
+    """Join tensors of ``count`` along an axis; many of them in parts, which follow one another."""
+    made: list[Form] = []
+    while len(xs) > _MOST:
+        parts = []
+        for first in range(0, len(xs), _MOST):
+            part = xs[first : first + _MOST]
+            length = sum(x.shape[axis] for x in part) if join is _concat else len(part)
+            shape = *out.shape[:axis], length, *out.shape[axis + 1 :]
+            type_ = TensorType(out.dtype, shape)
+            parts.append(Operand(type_, count + len(made)))
+            made.append(join(part, axis, type_))
+        xs, join = parts, _concat
+    return [*made, join(xs, axis, out)]
+
+
 @forms.form(specs.CONCAT)
-def concat(xs: list[Operand], *, axis: int, out: TensorType) -> Form:
+def concat(xs: list[Operand], *, axis: int, out: TensorType) -> list[Form]:
     """Read each operand from where it begins."""
+    return _tree([x for x in xs if x.size] or xs[:1], len(xs), axis, out, _concat)
+
+
+@forms.form(specs.PACK)
+def pack(xs: list[Operand], *, axis: int, out: TensorType) -> list[Form]:
+    """Choose the operand by its number."""
+    return _tree(xs, len(xs), axis, out, _pack)
+
+
+def _concat(xs: Sequence[Operand], axis: int, out: TensorType) -> Form:
     loops = Loops(out.shape)
-    parts = [x for x in xs if x.size] or xs[:1]
-    ends = list(accumulate(x.shape[axis] for x in parts))
+    ends = list(accumulate(x.shape[axis] for x in xs))
     values = [
         loops.read(
             x,
             *loops.axes[:axis],
             loops.axes[axis] - (end - x.shape[axis]),
             *loops.axes[axis + 1 :],
-            outside=None if len(parts) == 1 else 0,
+            outside=None if len(xs) == 1 else 0,
         )
-        for x, end in zip(parts, ends, strict=True)
+        for x, end in zip(xs, ends, strict=True)
     ]
     value = values[-1]
     for former, end in zip(values[-2::-1], ends[-2::-1], strict=True):
@@ -33,9 +71,7 @@ def concat(xs: list[Operand], *, axis: int, out: TensorType) -> Form:
     return loops.write(out, value)
 
 
-@forms.form(specs.PACK)
-def pack(xs: list[Operand], *, axis: int, out: TensorType) -> Form:
-    """Choose the operand by its number."""
+def _pack(xs: Sequence[Operand], axis: int, out: TensorType) -> Form:
     loops = Loops(out.shape)
     number, index = loops.axes[axis], [*loops.axes[:axis], *loops.axes[axis + 1 :]]
     values = [loops.read(x, *index) for x in xs]

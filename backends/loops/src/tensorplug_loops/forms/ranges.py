@@ -22,14 +22,18 @@ forms = FormTable()
 
 @forms.form(specs.RANGE)
 def range_(*, start: Any, stop: Any, step: Any, backend: Backend, out: TensorType) -> Form:
-    """Compute each number from its own position, modulo 2**64 if all are ints."""
+    """Compute each number from its own position, modulo 2**bits if all are ints."""
     loops = Loops(out.shape)
     (at,) = loops.axes
     if all(isinstance(number, int) for number in (start, stop, step)):
-        wide = dt.uint64 if out.dtype in dt.INTEGER else dt.int64
-        if wide is dt.uint64:
-            start, step = start % 2**64, step % 2**64
-        elif max(abs(start), abs(step)) > dt.int64.max:
+        if out.dtype in dt.INTEGER:
+            wide = dt.uint64 if out.dtype.itemsize == 8 else dt.uint32
+            start, step = (number % (1 << 8 * wide.itemsize) for number in (start, step))
+        elif max(abs(start), abs(step) * out.size) < dt.int32.max // 2:
+            wide = dt.int32
+        else:
+            wide = dt.int64
+        if wide is dt.int64 and max(abs(start), abs(step)) > dt.int64.max:
             raise KernelRefusedError(f"start {start} or step {step} needs more than 64 bits")
     else:
         wide = _widest(backend)

@@ -1,0 +1,72 @@
+"""The adapters that WebGPU finds: which there are, and which one a name means."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import wgpu
+
+from tensorplug.plugin import BackendUnavailableError, DeviceInfo
+from tensorplug.plugin import dtypes as dt
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+HALF: Final = "shader-f16"
+_KINDS: Final = ("DiscreteGPU", "IntegratedGPU", "VirtualGPU", "CPU", "Unknown")
+# OpenGL reaches the same hardware as these, with less of WebGPU.
+_APIS: Final = ("Vulkan", "Metal", "D3D12")
+
+
+def find() -> list[wgpu.GPUAdapter]:
+    """Return the adapters, the best first: those of GPUs, then processors that act as one."""
+    every = [
+        each for each in wgpu.gpu.enumerate_adapters_sync() if each.info["backend_type"] in _APIS
+    ]
+    return sorted(every, key=lambda each: _KINDS.index(each.info["adapter_type"]))
+
+
+def name_of(adapter: wgpu.GPUAdapter) -> str:
+    """Return what people call the hardware, and the interface that reaches it."""
+    info = adapter.info
+    return f"{info['device'] or info['description']} ({info['backend_type']})"
+
+
+def dtypes_of(adapter: wgpu.GPUAdapter) -> frozenset[dt.DType]:
+    """Return the dtypes that an adapter computes with. WGSL has none of 64 bits, or of 8."""
+    half = {dt.float16} if HALF in adapter.features else frozenset()
+    return dt.BOOL | {dt.int32, dt.uint32, dt.float32} | half
+
+
+def choose(device: str | None) -> wgpu.GPUAdapter:
+    """Return the adapter of this number, or the first whose name contains the text.
+
+    Raises:
+        BackendUnavailableError: there is no such adapter.
+
+    """
+    adapters = find()
+    if not adapters:
+        raise BackendUnavailableError(
+            "WebGPU finds no adapter. A GPU needs its maker's driver for Vulkan, Metal or "
+            "Direct3D 12; a computer without one can use Mesa's lavapipe, which Debian and "
+            "Ubuntu call mesa-vulkan-drivers"
+        )
+    if device is None:
+        return adapters[0]
+    for number, adapter in enumerate(adapters):
+        if device == str(number):
+            return adapter
+    for adapter in adapters:
+        if not device.isdecimal() and device.lower() in name_of(adapter).lower():
+            return adapter
+    names = "; ".join(f"{number} is {name_of(each)}" for number, each in enumerate(adapters))
+    raise BackendUnavailableError(f"there is no device {device!r}; {names}")
+
+
+def list_infos() -> Sequence[DeviceInfo]:
+    """Return what users see of each adapter."""
+    return [
+        DeviceInfo(name_of(each), driver=each.info["description"], dtypes=dtypes_of(each))
+        for each in find()
+    ]

@@ -1,0 +1,232 @@
+"""An opened device: its queue, compiled shaders and launches.
+
+Launches are recorded in one command buffer until something waits for them, or there are many. One
+lock is held meanwhile, since a command buffer is recorded by one thread at a time.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import wgpu
+
+from tensorplug.plugin import KernelRefusedError
+from tensorplug.plugin import dtypes as dt
+from tensorplug_loops import extents
+from tensorplug_webgpu import adapters, dialect
+from tensorplug_webgpu.memory import Box, Pool, bytes_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tensorplug.plugin import TensorType
+    from tensorplug_loops.schedule import Launch
+    from tensorplug_loops.statements import Kernel
+
+    Array = np.ndarray[Any, Any]
+
+_MOST: Final = 256  # launches of a command buffer
+_GROUPS: Final = 65_535  # along one axis of a launch
+_GROUP: Final = 256  # work-items that reduce a row together
+_STEPS: Final = 65_000
+# Limits that we use as far as the adapter goes.
+_LIMITS: Final = (
+    "max-buffer-size",
+    "max-storage-buffer-binding-size",
+    "max-storage-buffers-per-shader-stage",
+    "max-compute-workgroup-storage-size",
+    "max-compute-invocations-per-workgroup",
+    "max-compute-workgroup-size-x",
+)
+
+
+class Runtime:
+    """What a backend does with its device."""
+
+    def __init__(self, adapter: wgpu.GPUAdapter) -> None:
+        self.name = adapters.name_of(adapter)
+        self.dtypes = adapters.dtypes_of(adapter)
+        half = dt.float16 in self.dtypes
+        self._device = adapter.request_device_sync(
+            required_features=[adapters.HALF] if half else [],
+            required_limits={name: adapter.limits[name] for name in _LIMITS},
+        )
+        limits = self._device.limits
+        self.pool = Pool(self._device)
+        # The memory of tensors without elements. Reading it waits for the queue.
+        usage = wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.STORAGE
+        self.nothing = self._device.create_buffer(size=16, usage=usage)
+        self.machine = dialect.machine(
+            half=half,
+            cores=16,
+            group_size=min(limits["max-compute-invocations-per-workgroup"], _GROUP),
+            shared_bytes=limits["max-compute-workgroup-storage-size"],
+        )
+        self._arrays = limits["max-storage-buffers-per-shader-stage"]
+        # Mesa's processor ends all loops of a work-item after so many steps.
+        self._steps = _STEPS if "llvmpipe" in self.name else None
+        self.lock = threading.RLock()
+        self._encoder: Any = None
+        self._pass: Any = None
+        self._recorded = 0
+        self._texts: dict[int, tuple[Kernel, str]] = {}
+        self._pipelines: dict[str, tuple[Any, Any]] = {}
+
+    # Transfers -------------------------------------------------------------------------------
+
+    def empty(self, type_: TensorType) -> Box:
+        """Return memory of this type, with any contents."""
+        size = type_.size
+        return Box(self.pool.allocate(bytes_of(type_.dtype, size)) if size else None, type_)
+
+    def write(self, array: Array, box: Box) -> None:
+        """Copy an array's elements into a box."""
+        if box.memory is None:
+            return
+        if box.type.dtype is dt.bool_:
+            array = array.astype(np.uint32)
+        data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        if data.size % 4:
+            data = np.concatenate([data, np.zeros(-data.size % 4, np.uint8)])
+        with self.lock:
+            self.submit()  # copies run before the next command buffer
+            self._device.queue.write_buffer(box.memory.buffer, 0, data)
+
+    def read(self, box: Box) -> Array:
+        """Return a copy of a box's elements, once they are computed."""
+        type_ = box.type
+        if box.memory is None:
+            return np.empty(type_.shape, type_.dtype.numpy)
+        with self.lock:
+            self.submit()
+            nbytes = bytes_of(type_.dtype, type_.size)
+            data = self._device.queue.read_buffer(box.memory.buffer, 0, nbytes)
+        words = np.uint32 if type_.dtype is dt.bool_ else type_.dtype.numpy
+        elements = np.frombuffer(data, words)[: type_.size].reshape(type_.shape)
+        return elements.astype(bool) if type_.dtype is dt.bool_ else elements
+
+    def submit(self) -> None:
+        """Start what is recorded."""
+        with self.lock:
+            if self._encoder is None:
+                return
+            encoder, self._encoder = self._encoder, None
+            self._pass.end()
+            self._pass, self._recorded = None, 0
+            self._device.queue.submit([encoder.finish()])
+
+    def synchronize(self) -> None:
+        """Wait until all work is done."""
+        with self.lock:
+            self.submit()
+            self._device.queue.read_buffer(self.nothing)
+
+    # Launches --------------------------------------------------------------------------------
+
+    def prepare(self, planned: Launch) -> Run:
+        """Return a kernel that is ready to run on boxes.
+
+        Raises:
+            KernelRefusedError: indices need more than 32 bits, or there are too many arrays.
+
+        """
+        kernel = planned.kernel
+        if len(kernel.arrays) > self._arrays:
+            raise KernelRefusedError(
+                f"{len(kernel.arrays)} arrays are more than the adapter's {self._arrays}"
+            )
+        if not extents.fit(kernel, planned.numbers, planned.items):
+            raise KernelRefusedError("indices do not fit in 32 bits")
+        if self._steps is not None and planned.steps > self._steps:
+            raise KernelRefusedError(
+                f"a loop of {planned.steps:,} steps: Mesa's processor ends one after {_STEPS:,}"
+            )
+        return Run(self, planned, *self._pipeline(kernel))
+
+    def _pipeline(self, kernel: Kernel) -> tuple[Any, Any]:
+        known = self._texts.get(id(kernel))
+        if known is None:
+            known = self._texts[id(kernel)] = kernel, dialect.write(kernel)
+        text = known[1]
+        with self.lock:
+            if text not in self._pipelines:
+                self._pipelines[text] = self._build(kernel, text)
+            return self._pipelines[text]
+
+    def _build(self, kernel: Kernel, text: str) -> tuple[Any, Any]:
+        device = self._device
+        kinds = ["storage" if each.written else "read-only-storage" for each in kernel.arrays]
+        entries = [
+            {"binding": at, "visibility": wgpu.ShaderStage.COMPUTE, "buffer": {"type": kind}}
+            for at, kind in enumerate([*kinds, "uniform"])
+        ]
+        bindings = device.create_bind_group_layout(entries=entries)
+        layout = device.create_pipeline_layout(bind_group_layouts=[bindings])
+        module = device.create_shader_module(code=text)
+        compute = {"module": module, "entry_point": "run"}
+        return device.create_compute_pipeline(layout=layout, compute=compute), bindings
+
+    def bind(self, bindings: Any, buffers: Sequence[Any]) -> Any:
+        """Return buffers as the arguments of a launch."""
+        entries = [
+            {"binding": at, "resource": {"buffer": buffer, "offset": 0, "size": buffer.size}}
+            for at, buffer in enumerate(buffers)
+        ]
+        return self._device.create_bind_group(layout=bindings, entries=entries)
+
+    def uniform(self, numbers: Array) -> Any:
+        """Return a small buffer of numbers."""
+        return self._device.create_buffer_with_data(data=numbers, usage=wgpu.BufferUsage.UNIFORM)
+
+    def record(self, pipeline: Any, arguments: Any, groups: tuple[int, int]) -> None:
+        """Record a launch."""
+        with self.lock:
+            if self._encoder is None:
+                self._encoder = self._device.create_command_encoder()
+                self._pass = self._encoder.begin_compute_pass()
+            self._pass.set_pipeline(pipeline)
+            self._pass.set_bind_group(0, arguments)
+            self._pass.dispatch_workgroups(*groups)
+            self._recorded += 1
+            if self._recorded >= _MOST:
+                self.submit()
+
+    def close(self) -> None:
+        """Wait, and give the memory back."""
+        self.synchronize()
+        self.pool.close()
+
+
+class Run:
+    """A kernel with its numbers: call it with boxes."""
+
+    def __init__(self, runtime: Runtime, planned: Launch, pipeline: Any, bindings: Any) -> None:
+        self._runtime, self._pipeline, self._bindings = runtime, pipeline, bindings
+        kernel, items = planned.kernel, planned.items
+        values = [*planned.numbers, items, 0]
+        numbers = np.zeros(-(-len(values) // 4) * 4, np.int64)
+        numbers[: len(values)] = values
+        self._numbers = runtime.uniform(numbers.astype(np.int32))
+        self._dtypes = [each.dtype for each in kernel.arrays]
+        groups = items if kernel.group_size > 1 else -(-items // dialect.ALONE)
+        rows = max(1, -(-groups // _GROUPS))
+        self._groups = -(-groups // rows), rows
+        self._bound: dict[tuple[int, ...], tuple[Any, Any]] = {}
+
+    def __call__(self, *boxes: Box) -> None:
+        """Record the launch."""
+        if not self._groups[0]:
+            return
+        nothing = self._runtime.nothing
+        buffers = [box.memory.buffer if box.memory else nothing for box in boxes]
+        key = tuple(map(id, buffers))
+        with self._runtime.lock:
+            bound = self._bound.get(key)
+            if bound is None:
+                if len(self._bound) >= 8:
+                    del self._bound[next(iter(self._bound))]
+                made = self._runtime.bind(self._bindings, [*buffers, self._numbers])
+                bound = self._bound[key] = buffers, made
+            self._runtime.record(self._pipeline, bound[1], self._groups)

@@ -1,0 +1,109 @@
+"""The distribution as the core sees it, and what differs from other devices."""
+
+from __future__ import annotations
+
+import re
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tensorplug as tp
+from tensorplug.plugin import specs
+from tensorplug_webgpu import adapters
+
+DISTRIBUTION = "tensorplug-webgpu"
+
+
+def test_backend_is_listed_with_its_distribution():
+    infos = {info.name: info for info in tp.backends()}
+    info = infos["webgpu"]
+    assert (info.distribution, info.version) == (DISTRIBUTION, version(DISTRIBUTION))
+
+
+@pytest.mark.parametrize("spec", list(specs), ids=lambda spec: spec.name)
+def test_every_kernel_can_run(spec):
+    assert tp.explain(spec).how in {"native", "decomposed", "host"}
+
+
+@pytest.mark.parametrize("device", ["999", "a-device-that-is-not-there"])
+def test_missing_device_is_refused_with_those_found(device):
+    first = adapters.name_of(adapters.find()[0])
+    with pytest.raises(tp.errors.BackendUnavailableError, match=f"'{device}'") as caught:
+        tp.set_backend(f"webgpu:{device}")
+    assert first in str(caught.value)
+
+
+def test_part_of_a_name_chooses_an_adapter():
+    found = adapters.find()[0]
+    part = adapters.name_of(found).split()[0].upper()
+    assert adapters.name_of(adapters.choose(part)) == adapters.name_of(found)
+
+
+@pytest.mark.parametrize("shape", [(), (0, 3), (2, 3), (5,)])
+def test_data_survives_the_round_trip(shape, backend):
+    for dtype in backend.dtypes:
+        array = np.array(np.arange(np.prod(shape)).reshape(shape) % 2, dtype.numpy)
+        tensor = tp.asarray(array)
+        expected = array.tolist()
+        array[...] = np.logical_not(array)  # the tensor must not change
+        back = tensor.numpy()
+        assert (back.dtype, back.shape) == (dtype.numpy, shape)
+        assert back.tolist() == expected
+
+
+def test_large_buffer_is_refused_with_the_limit(backend):
+    limit = backend.runtime.pool.most
+    with pytest.raises(tp.errors.BackendMemoryError, match=f"{limit:,}"):
+        tp.zeros((limit // 4 + 1,))
+
+
+def test_many_groups_are_two_rows_of_a_launch():
+    size = 65_535 * 64 + 1
+    x = tp.ones((size,), dtype=tp.int32) + 1
+    assert int(tp.sum(x).numpy()) == 2 * size
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        (5.5, 2.0),
+        (-5.5, 2.0),
+        (3e38, 7e-38),
+        (1e-40, 3e-41),
+        (1.0, 1e-42),
+        (0.0, 3.0),
+        (2.0, float("inf")),
+        (float("inf"), 2.0),
+        (1.0, 0.0),
+        (-0.0, 1.0),
+    ],
+)
+def test_remainder_is_exact(a, b):
+    """WGSL's own operator rounds the quotient first."""
+    x, y = np.float32(a), np.float32(b)
+    with np.errstate(invalid="ignore"):
+        expected = np.remainder(x, y)
+    found = tp.remainder(tp.asarray(x), tp.asarray(y)).numpy()
+    np.testing.assert_array_equal(found, expected)
+    if not np.isnan(expected):
+        assert np.signbit(found) == np.signbit(expected)
+
+
+def test_compilers_do_not_take_sums_apart():
+    """They may, in WGSL: then large terms cancel, and the small ones between them are lost."""
+    x = tp.asarray(np.tile(np.float32([1e8, 1.25, -1e8, 1.0]), 64))
+    assert float(tp.sum(x).numpy()) == 64 * 2.25
+
+
+@pytest.mark.parametrize(
+    "block",
+    re.findall(
+        r"```python\n(.*?)```",
+        (Path(__file__).parents[1] / "README.md").read_text("utf-8"),
+        re.DOTALL,
+    ),
+)
+def test_readme(block):
+    exec(block, {})

@@ -1,0 +1,52 @@
+"""Small programs with known results; the conformance suite tests the kernels one by one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tensorplug as tp
+
+
+def draw(*shape):
+    return np.random.default_rng(len(shape)).uniform(-1.5, 1.5, shape).astype(np.float32)
+
+
+def softmax(x):
+    powers = np.exp(x.astype(np.float64) - x.max(axis=-1, keepdims=True))
+    return powers / powers.sum(axis=-1, keepdims=True)
+
+
+X, W = draw(3, 4), draw(4)
+
+# A program of tensorplug, and the same computation by NumPy in float64.
+CASES = {
+    "product": (lambda: tp.matmul(X, X.T), lambda: np.einsum("ij,kj", X.astype(np.float64), X)),
+    "softmax": (lambda: tp.nn.softmax(tp.asarray(X)), lambda: softmax(X)),
+    "variance": (lambda: tp.var(X, axis=0), lambda: np.var(X.astype(np.float64), axis=0)),
+    "sorted": (lambda: tp.sort(W), lambda: np.array(sorted(W.tolist()))),
+    "gathered": (lambda: tp.take(X, [2, 0], axis=1), lambda: np.stack([X[:, 2], X[:, 0]], 1)),
+}
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("name", CASES)
+def test_program(name, compiled):
+    function, formula = CASES[name]
+    computed, expected = (tp.compile(function) if compiled else function)(), formula()
+    assert (computed.device, computed.dtype.name) == ("webgpu", "float32")
+    assert computed.shape == expected.shape
+    np.testing.assert_allclose(computed.numpy(), expected, rtol=1e-6, atol=1e-6)
+
+
+def test_gradient_descent_finds_the_least_squares_solution():
+    random = np.random.default_rng(0)
+    inputs = random.normal(size=(50, 3)).astype(np.float32)
+    targets = random.normal(size=(50, 2)).astype(np.float32)
+    x, y, w = tp.asarray(inputs), tp.asarray(targets), tp.zeros((3, 2))
+    slope = tp.grad(lambda w: tp.mean(tp.squared_difference(x @ w, y)))
+    for _ in range(150):
+        w = w - 0.5 * slope(w)
+    solution, *_ = np.linalg.lstsq(inputs.astype(np.float64), targets)
+    assert (w.dtype, w.shape) == (tp.float32, (3, 2))
+    np.testing.assert_allclose(w.numpy(), solution, rtol=1e-4, atol=1e-4)
