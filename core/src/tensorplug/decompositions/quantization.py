@@ -11,8 +11,6 @@ from tensorplug.ops import quantization as ops
 from tensorplug.ops import quantized_products
 from tensorplug.ops.arrangement import moveaxis
 from tensorplug.ops.elementwise.casting import astype
-from tensorplug.ops.elementwise.clipping import clip_by_value
-from tensorplug.ops.elementwise.rounding import round as round_
 from tensorplug.ops.matrix_products import matmul
 from tensorplug.ops.movement import expand_dims, reshape
 from tensorplug.ops.reduction import sum as sum_
@@ -26,18 +24,8 @@ if TYPE_CHECKING:
 
 decompositions: DecompositionTable = DecompositionTable(reads=())
 decompositions.of(ops.QUANTIZE)(
-    lambda x, scale, zero_point, *, dtype: astype(_limited(x, scale, zero_point, dtype), dtype)
+    lambda x, scale, zero_point, *, dtype: astype(ops.limited(x, scale, zero_point, dtype), dtype)
 )
-
-
-def _limited(x: Tensor, scale: Tensor, zero_point: Tensor | None, dtype: DType) -> Tensor:
-    """Return the numbers of ``dtype`` that quantized ones are, as floats."""
-    quotient = x / spread(scale, x.shape)
-    if dtype in dt.WHOLE:
-        quotient = round_(quotient)
-    if zero_point is not None:
-        quotient = quotient + astype(spread(zero_point, x.shape), x.dtype)
-    return clip_by_value(quotient, dtype.min, dtype.max)
 
 
 @decompositions.of(ops.DEQUANTIZE)
@@ -49,12 +37,7 @@ def dequantize(x: Tensor, scale: Tensor, zero_point: Tensor | None, *, dtype: DT
 
 @decompositions.of(ops.FAKE_QUANTIZE)
 def fake_quantize(x: Tensor, scale: Tensor, zero_point: Tensor | None, *, dtype: DType) -> Tensor:
-    if dtype in dt.WHOLE and dtype.bits < 8 and zero_point is None:
-        # Without elements of that dtype, which a backend may lack.
-        numbers = astype(_limited(x, scale, None, dtype), dt.unpacked(dtype))
-    else:
-        numbers = ops.quantize(x, scale, zero_point, dtype=dtype)
-    return ops.dequantize(numbers, scale, zero_point)
+    return ops.dequantize(ops.numbers(x, scale, zero_point, dtype), scale, zero_point)
 
 
 @decompositions.of(quantized_products.QUANTIZED_MAT_MUL, alone=True)

@@ -25,7 +25,8 @@ decompositions: DecompositionTable = DecompositionTable(alone=True)
 def search_sorted(sorted_sequence: Tensor, values: Tensor, *, side: str) -> Tensor:
     """Halve a window of places in each value's row until it holds one place."""
     if sorted_sequence.dtype is dt.bool_:
-        sorted_sequence, values = (astype(x, dt.uint8) for x in (sorted_sequence, values))
+        # In a dtype that every backend has.
+        sorted_sequence, values = (astype(x, dt.int32) for x in (sorted_sequence, values))
     length = sorted_sequence.shape[-1]
     first = zeros(values.shape, dtype=dt.int32)
     if not values.size or not length:

@@ -15,7 +15,12 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_constant, as_tensor, chained, dispatch
 from tensorplug.errors import DTypeError, ShapeError
+from tensorplug.ops.elementwise.arithmetic import add, divide
+from tensorplug.ops.elementwise.casting import astype
+from tensorplug.ops.elementwise.clipping import clip_by_value
+from tensorplug.ops.elementwise.rounding import round
 from tensorplug.ops.movement import reshape
+from tensorplug.ops.scale_blocks import spread
 
 if TYPE_CHECKING:
     from tensorplug.contract.dtypes import DType
@@ -270,3 +275,25 @@ def fake_quantize(
     result_dtype = None if dtype is None else dt.of(dtype, "fake_quantize")
     operands = _operands(FAKE_QUANTIZE, x, scale, zero_point, result_dtype, axis)
     return dispatch(FAKE_QUANTIZE, *operands, dtype=result_dtype)
+
+
+def limited(x: Tensor, scale: Tensor, zero_point: Tensor | None, dtype: DType) -> Tensor:
+    """Return the numbers of ``dtype`` that quantized ones are, as floats."""
+    quotient = divide(x, spread(scale, x.shape))
+    if dtype in dt.WHOLE:
+        quotient = round(quotient)
+    if zero_point is not None:
+        quotient = add(quotient, astype(spread(zero_point, x.shape), x.dtype))
+    return clip_by_value(quotient, dtype.min, dtype.max)
+
+
+def numbers(x: Tensor, scale: Tensor, zero_point: Tensor | None, dtype: DType) -> Tensor:
+    """Return ``quantize(x, ...)``, in int32 where nothing else needs the few bits.
+
+    A backend may lack dtypes of few bits. With a zero point it has one.
+    """
+    if zero_point is not None or dtype not in dt.WHOLE:
+        return quantize(x, scale, zero_point, dtype=dtype)
+    whole = astype(limited(x, scale, None, dtype), dt.int32)
+    # Bounds of 16 bits may be infinite in x's dtype.
+    return whole if dtype.bits <= dt.int8.bits else clip_by_value(whole, dtype.min, dtype.max)

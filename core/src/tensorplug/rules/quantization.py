@@ -48,7 +48,7 @@ def _straight_through(
     """Return the gradients of x and scale, both floats, in their dtypes."""
     wide = dt.promote((x.dtype, scale.dtype)).compute
     exact = astype(x, wide) / spread(astype(scale, wide), x.shape)
-    numbers = ops.quantize(x, scale, zero_point, dtype=dtype)
+    numbers = ops.numbers(x, scale, zero_point, dtype)
     shifted = round_(exact) if dtype in dt.WHOLE else exact
     if zero_point is not None:
         shifted = shifted + astype(spread(zero_point, x.shape), wide)

@@ -29,9 +29,10 @@ from tensorplug_conformance.case import flat
 from tensorplug_conformance.denominator import Row
 from tensorplug_conformance.primitives import PRIMITIVES
 from tensorplug_conformance.trying.faults import WrongResultError
+from tensorplug_conformance.trying.needs import lacks_dtype
 from tensorplug_conformance.trying.references import worked_out
 from tensorplug_conformance.trying.soak import own_cases
-from tensorplug_conformance.trying.trial import Trial, outputs_of
+from tensorplug_conformance.trying.trial import Trial
 from tensorplug_conformance.verdicts import RowVerdict
 
 if TYPE_CHECKING:
@@ -123,9 +124,7 @@ def _small(case: Case) -> bool:
 
 def _runs(session: Session, entry: CaseEntry, case: Case) -> bool:
     """Return whether the backend has the dtypes of a case, and some way to run it."""
-    dtypes = {dt.of(array.dtype) for array in flat(case.inputs)}
-    dtypes |= {output.dtype for output in outputs_of(entry.spec, case)}
-    if not dtypes <= session.device.backend.dtypes:
+    if lacks_dtype(session, entry.spec, case):
         return False
     try:
         how, _ = session.how(entry.spec, case)

@@ -20,6 +20,7 @@ from tensorplug_conformance.trying.claims import claimed, in_vain
 from tensorplug_conformance.trying.concurrency import disturbed, disturbed_often, widest
 from tensorplug_conformance.trying.faults import DeclinedError, PresentationError, WrongResultError
 from tensorplug_conformance.trying.leaks import left_behind, shows_leaks
+from tensorplug_conformance.trying.needs import lacks_dtype
 from tensorplug_conformance.trying.notes import unnoted
 from tensorplug_conformance.trying.references import References, worked_out
 from tensorplug_conformance.trying.reuse import mistaken, most_telling
@@ -153,7 +154,7 @@ def _further(
     by_case: dict[str, _More] = {}
     if row.mode != "native":
         return by_case
-    possible = [case for case in cases if not _lacks_dtype(session, entry.spec, case)]
+    possible = [case for case in cases if not lacks_dtype(session, entry.spec, case)]
     wide = widest(possible) if row.dtype == entry.leading.name else None
     if wide is not None:
         by_case[wide.id] = _in_threads
@@ -237,7 +238,7 @@ def _run_case(
     The presentations in which it was right are added to ``done``.
     """
     try:
-        if _lacks_dtype(session, entry.spec, case):
+        if lacks_dtype(session, entry.spec, case):
             verdict.unsupported += 1
             return None
         reached(case.id)
@@ -312,11 +313,3 @@ def _lenient(verdict: RowVerdict) -> RowVerdict:
         failed=[case for case in verdict.failed if case not in tolerated],
         failures=[failure for failure in verdict.failures if not failure.tolerated],
     )
-
-
-def _lacks_dtype(session: Session, spec: KernelSpec, case: Case) -> bool:
-    """Return whether the case needs a dtype that the backend does not declare."""
-    needed = {dt.of(array.dtype) for array in flat(case.inputs)}
-    if not isinstance(case.expected, type):
-        needed.update(output.dtype for output in outputs_of(spec, case))
-    return not needed <= session.device.backend.dtypes

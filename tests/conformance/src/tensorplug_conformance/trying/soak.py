@@ -25,6 +25,7 @@ from tensorplug_conformance.denominator import Row
 from tensorplug_conformance.trying.claims import claimed
 from tensorplug_conformance.trying.concurrency import disturbed
 from tensorplug_conformance.trying.leftovers import MOST, PARTS, Leftovers
+from tensorplug_conformance.trying.needs import lacks_dtype
 from tensorplug_conformance.trying.printing import printed
 from tensorplug_conformance.trying.rows import run_case
 from tensorplug_conformance.variants.histories import flipped
@@ -184,11 +185,9 @@ def _fits(session: Session, entry: CaseEntry, case: Case) -> bool:
         return False
     if not all(one.size for one in arrays):
         return False
-    if not {dt.of(one.dtype) for one in arrays} <= session.device.backend.dtypes:
+    if lacks_dtype(session, entry.spec, case):
         return False
     _, outputs = entry.spec.resolve(case.types, case.attributes)
-    if not all(output.dtype in session.device.backend.dtypes for output in outputs):
-        return False
     if any(output.known and output.size > _SMALL for output in outputs):
         return False
     how, _ = session.how(entry.spec, case)
