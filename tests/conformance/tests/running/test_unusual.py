@@ -20,7 +20,9 @@ from tensorplug_conformance.trying.rows import run_row
 from . import unusual
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+    from tensorplug.engine.engine import Engine
 
 
 KNOWN = entries()
@@ -61,6 +63,34 @@ def test_views_of_a_device_that_computes_later_are_named_right_or_not_measured(
     (check,) = (check for check in checks(1) if check.id == "views named as their base")
     with suppress(NotMeasuredError):  # a result of its thread may be there before it is waited for
         check.run(Target(unusual.NAME), lambda: later)
+
+
+COUNTING = [
+    *("views named as their base", "allocations named apart", "counts buffers"),
+    *("no leaks", "figures of memory"),
+]
+
+
+@pytest.mark.parametrize("name", COUNTING)
+@pytest.mark.parametrize("make", [unusual.delayed, unusual.delayed_counting])
+def test_checks_count_once_the_queue_is_empty(make: Callable[[], Engine], name: str) -> None:
+    session = Session(make, unusual.NAME)
+    (check,) = (check for check in checks(1) if check.id == name)
+    try:
+        with suppress(NotMeasuredError):
+            check.run(Target(unusual.NAME), lambda: session)
+    finally:
+        session.close()
+
+
+@pytest.mark.parametrize("make", [unusual.delayed, unusual.delayed_counting])
+def test_rows_count_once_the_queue_is_empty(make: Callable[[], Engine]) -> None:
+    session = Session(make, unusual.NAME)
+    try:
+        verdict = run_row(session, KNOWN["Reshape"], Row("Reshape", "float32", "native"), 0)
+    finally:
+        session.close()
+    assert verdict.status == "pass native", verdict.failures
 
 
 def test_memory_that_is_freed_later_is_no_leak() -> None:

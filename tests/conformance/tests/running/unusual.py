@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import random
 import time
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -75,7 +77,11 @@ class _Asynchronous(MinimalBackend):
     def from_host(self, array: Array) -> Any:
         ready: Future[Any] = Future()
         ready.set_result(array.copy())
-        return _Pending(TensorType(dt.of(array.dtype), array.shape), ready)
+        return self.hold(TensorType(dt.of(array.dtype), array.shape), ready)
+
+    def hold(self, type_: TensorType, array: Future[Any]) -> _Pending:
+        """Return a buffer of what will be there."""
+        return _Pending(type_, array)
 
     def to_host(self, buffer: Any) -> Array:
         array: Array = buffer.array.result()
@@ -123,7 +129,7 @@ def _later(entry: KernelEntry) -> KernelEntry:
         whole = backend.thread.submit(backend.compute, work)
         types = out if several else [out]
         parts = [
-            _Pending(type_, backend.thread.submit(lambda at=at: whole.result()[at]))
+            backend.hold(type_, backend.thread.submit(lambda at=at: whole.result()[at]))
             for at, type_ in enumerate(types)
         ]
         return parts if several else parts[0]
@@ -135,6 +141,76 @@ def _later(entry: KernelEntry) -> KernelEntry:
 def asynchronous() -> Engine:
     """Return an engine on a device that computes later."""
     return _engine(_Asynchronous, [_later(entry) for entry in kernels])
+
+
+class _Held(_Pending):
+    """A buffer whose memory the thread frees, once its turn has come."""
+
+    def __init__(self, type_: TensorType, array: Future[Any], backend: _Delayed) -> None:
+        super().__init__(type_, array)
+        self.backend = backend
+
+    def __del__(self) -> None:
+        with suppress(RuntimeError):  # the backend is closed
+            self.backend.thread.submit(self.backend.free, self.array)
+
+
+class _Delayed(_Asynchronous):
+    """Computes and frees after delays, other ones each time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.delays = random.Random(1)
+        self.live = 0
+
+    def hold(self, type_: TensorType, array: Future[Any]) -> _Pending:
+        self.live += 1
+        return _Held(type_, array, self)
+
+    def compute(self, work: Callable[[], Any]) -> Any:
+        self.wait()
+        return super().compute(work)
+
+    def free(self, _array: Future[Any]) -> None:
+        """Count one buffer less, some time after its release."""
+        self.wait()
+        self.live -= 1
+
+    def wait(self) -> None:
+        """Let some time pass, most often none."""
+        time.sleep(max(0.0, self.delays.uniform(-0.02, 0.002)))
+
+    def synchronize(self) -> None:
+        try:
+            super().synchronize()
+        finally:
+            super().synchronize()  # frees what the work before has released
+
+    def memory(self) -> dict[str, int]:
+        return {"live": self.live}
+
+
+class _DelayedCounting(_Delayed):
+    """Counts its buffers, too."""
+
+    def live_buffers(self) -> int:
+        return self.live
+
+    def counts(self, buffer: object) -> bool:
+        return isinstance(buffer, _Held)
+
+    def stop_counting(self) -> None:
+        """Count anyway."""
+
+
+def delayed() -> Engine:
+    """Return an engine on a device that computes and frees after random delays."""
+    return _engine(_Delayed, [_later(entry) for entry in kernels])
+
+
+def delayed_counting() -> Engine:
+    """Return such an engine whose device counts its buffers."""
+    return _engine(_DelayedCounting, [_later(entry) for entry in kernels])
 
 
 class _Kept(Box):

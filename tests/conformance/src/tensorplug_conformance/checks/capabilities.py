@@ -77,12 +77,14 @@ def _counts(_target: Target, opened: Callable[[], Session]) -> None:
         raise NotMeasuredError("the backend does not count its buffers")
     array = np.ones(7, np.float32)
     try:
+        backend.synchronize()  # it may be freeing what was released before
         before = counter.live_buffers()
         held = [backend.from_host(array) for _ in range(_BUFFERS)]
         during = counter.live_buffers() - before
         if during != _BUFFERS or not all(map(counter.counts, held)):
             raise CheckFailedError(f"{_BUFFERS} more buffers are counted as {during}")
         held.clear()
+        backend.synchronize()
         after = counter.live_buffers() - before
         if after:
             raise CheckFailedError(f"{after} released buffers are counted")
@@ -211,8 +213,8 @@ def _trims(_target: Target, opened: Callable[[], Session]) -> None:
         raise NotMeasuredError("the backend has nothing to trim")
     array = np.arange(_LARGE, dtype=np.float32)
     kept, dropped = backend.from_host(array), backend.from_host(array)
-    backend.synchronize()
     del dropped
+    backend.synchronize()
     first, second = trim(), trim()
     if first < 0 or second != 0:
         raise CheckFailedError(f"trim gave back {first} bytes, and then {second}")

@@ -170,8 +170,8 @@ def _leaks(_target: Target, opened: Callable[[], Session]) -> None:
             session.device.backend.to_host(a)
             tensor = session.upload(array)
             session.read(session.call(specs.ADD, [tensor, tensor], {})[0])
-        session.device.backend.synchronize()
         gc.collect()
+        session.device.backend.synchronize()  # last: it may free later what is released
 
     allowed = _ROUNDS * _BYTES // 4  # of the data that passed through, in each of three buffers
     round_()

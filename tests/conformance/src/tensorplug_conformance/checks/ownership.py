@@ -192,8 +192,10 @@ def _shares(
     try:
         counter.live_buffers()
         held = session.upload(np.zeros((_SIDE, _SIDE), np.float32))
+        session.device.backend.synchronize()  # it may be freeing what was released before
         before = counter.live_buffers()
         (view,) = session.call(spec, [held], attributes)
+        session.device.backend.synchronize()
         grown = counter.live_buffers() - before
         del view
     finally:
@@ -213,6 +215,7 @@ def _shares_by_malloc(
         called: KernelSpec, inputs: list[Tensor], asked: dict[str, Any]
     ) -> tuple[float, float]:
         """Return how many results the memory grew by: at the call, and when it was finished."""
+        session.device.backend.synchronize()  # it may be freeing what was released before
         before = allocated()
         (result,) = session.call(called, inputs, asked)
         at_once = allocated() - before

@@ -11,7 +11,7 @@ from tensorplug_conformance.case import flat
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.plugin import CountsBuffers, KernelSpec
+    from tensorplug.plugin import Backend, CountsBuffers, KernelSpec
     from tensorplug_conformance.case import Case
     from tensorplug_conformance.session import Session
 
@@ -68,9 +68,10 @@ def _counted(session: Session, call: Callable[[], object]) -> str:
     counter = session.device.capabilities.counts_buffers
     if counter is not None:
         try:
-            return _grown(counter, call)
+            return _grown(backend, counter, call)
         finally:
             counter.stop_counting()
+    backend.synchronize()
     before = dict(backend.memory())
     growing = set(before)
     for _ in range(2 * CALLS):
@@ -84,12 +85,14 @@ def _counted(session: Session, call: Callable[[], object]) -> str:
     return f"memory()[{min(growing)!r}] grows with every call: a leak"
 
 
-def _grown(backend: CountsBuffers, call: Callable[[], object]) -> str:
-    before = backend.live_buffers()
+def _grown(backend: Backend, counter: CountsBuffers, call: Callable[[], object]) -> str:
+    backend.synchronize()  # it may be freeing what was released before
+    before = counter.live_buffers()
     for _ in range(CALLS):
         call()
-    if backend.live_buffers() - before < CALLS:
+    if counter.live_buffers() - before < CALLS:
         return ""
     gc.collect()
-    grown = backend.live_buffers() - before
+    backend.synchronize()
+    grown = counter.live_buffers() - before
     return f"{grown} more buffers after {CALLS} calls: a leak" if grown >= CALLS else ""

@@ -14,6 +14,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from tensorplug.plugin import TensorplugError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
@@ -69,8 +71,10 @@ class Leftovers:
             return  # no weak references to such objects: the figures have to show them
 
     def count(self) -> None:
-        """Count at the end of a part."""
+        """Count at the end of a part, once the device has freed what was released."""
         gc.collect()
+        with suppress(TensorplugError):  # of calls that it was to refuse
+            self._backend.synchronize()
         for what, refs in self._watched.items():
             refs[:] = [ref for ref in refs if ref() is not None]
             self._counts[what][self._part] = len({id(ref()) for ref in refs})
