@@ -105,7 +105,8 @@ def compile_text(text: str) -> Callable[..., None]:
     """Return the function ``run`` of a C text; it runs without the interpreter's lock.
 
     Raises:
-        CompilationError: there is no compiler, or it refuses the text.
+        CompilationError: there is no compiler, it refuses the text, or there is no place for
+            temporary files.
 
     """
     _NOTICE.using(text)  # explain shows it
@@ -114,6 +115,16 @@ def compile_text(text: str) -> Callable[..., None]:
 
 @cache
 def _built(text: str) -> Callable[..., None]:
+    try:
+        return _build(text)
+    except OSError as error:  # there is no folder for temporary files, or it is full
+        raise CompilationError(
+            f"a library cannot be written to a temporary file or be loaded: {error}. Set TMPDIR "
+            "to a folder that can be written to"
+        ) from error
+
+
+def _build(text: str) -> Callable[..., None]:
     words = [*command(), *(_OWN if _macros() else ())]
     key = hashlib.sha256(f"{_identity()}\0{text}".encode()).hexdigest()
     folder = _FOLDER.find()
