@@ -26,3 +26,21 @@ def test_a_fallback_is_warned_of_at_the_callers_line():
         with pytest.warns(FallbackWarning) as caught:
             tp.exp(x)
     assert caught[0].filename == __file__
+
+
+def test_a_warning_from_a_cached_function_points_past_functools():
+    plugin = {"__name__": "tensorplug_acme"}
+    source = """
+from functools import cached_property
+from tensorplug.plugin import BackendWarning, warn
+
+class Device:
+    @cached_property
+    def lanes(self):
+        warn("no room", BackendWarning, within=("tensorplug_acme",))
+        return 8
+"""
+    exec(source, plugin)  # a module of a plugin
+    with pytest.warns(BackendWarning, match="no room") as caught:
+        assert plugin["Device"]().lanes == 8
+    assert caught[0].filename == __file__

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 
 _PACKAGE: Final = __name__.partition(".")[0]
+_CALLERS: Final = ("contextlib", "functools", "pluggy")  # of what is ours
 
 
 def warn(message: str, category: type[Warning], *, within: Collection[str] = ()) -> None:
@@ -21,7 +22,7 @@ def warn(message: str, category: type[Warning], *, within: Collection[str] = ())
 
     ``message``: its text; ``category``: its class.
     """
-    packages = {_PACKAGE, "contextlib", "pluggy", *within}  # these two call what is ours
+    packages = {_PACKAGE, *_CALLERS, *within}
     level = 2  # the caller of this function
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and _package_of(frame) in packages:
