@@ -25,6 +25,7 @@ class Converter:
 
     def __init__(self, narrow: frozenset[str]) -> None:
         self._narrow = narrow
+        self._rounded: dict[int, tuple[Expression, Expression]] = {}
 
     def held(self, dtype: DType) -> DType:
         """Return the dtype in which numbers of ``dtype`` lie in memory and in variables."""
@@ -43,8 +44,10 @@ class Converter:
         if source is target:
             return x
         if self.held(source) is not source:
-            unpack = _unpack_half if source is dt.float16 else _unpack_upper
-            return self.cast(unpack(x), dt.float32, target)
+            _, wide = self._rounded.get(id(x)) or (x, None)
+            if wide is None:
+                wide = (_unpack_half if source is dt.float16 else _unpack_upper)(x)
+            return self.cast(wide, dt.float32, target)
         if target.compute is not target:
             return self._narrowed(x, source, target)
         if target is dt.bool_:
@@ -60,7 +63,12 @@ class Converter:
         x = ex.cast(x, dt.float32)
         if self.held(target) is target:
             return ex.cast(x, target)
-        return (_pack_half if target is dt.float16 else _pack_upper)(x)
+        pack, round_ = (
+            (_pack_half, _round_half) if target is dt.float16 else (_pack_upper, _round_upper)
+        )
+        packed = pack(x)
+        self._rounded[id(packed)] = packed, round_(x)  # less than packing and unpacking
+        return packed
 
 
 def _size(x: Expression) -> Expression:
@@ -95,28 +103,38 @@ def _pack_half(x: Expression) -> Expression:
     return ex.cast(found | ((bits >> 16) & 0x8000), dt.uint16)
 
 
+def _round_half(x: Expression) -> Expression:
+    """Return a float32 rounded to the digits and the range of float16."""
+    bits = ex.bitcast(x, dt.uint32)
+    size = bits & 0x7FFFFFFF
+    near = (size + 0xFFF + ((size >> 13) & 1)) & 0xFFFFE000
+    small = ex.bitcast((ex.bitcast(size, dt.float32) + 0.5) - 0.5, dt.uint32)
+    rounded = ex.where(ex.apply("less", size, 0x38800000), small, near)
+    rounded = ex.where(ex.apply("less", size, 0x477FF000), rounded, 0x7F800000)
+    rounded = ex.where(ex.apply("less", ex.constant(0x7F800000, dt.uint32), size), size, rounded)
+    return ex.bitcast(rounded | (bits & 0x80000000), dt.float32)
+
+
 def _unpack_upper(x: Expression) -> Expression:
     """Return the float32 whose upper half these bits are: bfloat16."""
-    whole = _packed(x)
-    if whole is None:
-        return ex.bitcast(ex.cast(x, dt.uint32) << 16, dt.float32)
-    return ex.bitcast(whole & 0xFFFF0000, dt.float32)
-
-
-def _packed(x: Expression) -> Expression | None:
-    """Return the 32 bits whose upper half has just become ``x``."""
-    if x.op != "cast" or x.operands[0].op != "bitwise_right_shift":
-        return None
-    whole, by = x.operands[0].operands
-    return whole if whole.dtype is dt.uint32 and (by.op, by.value) == ("constant", 16) else None
+    return ex.bitcast(ex.cast(x, dt.uint32) << 16, dt.float32)
 
 
 def _pack_upper(x: Expression) -> Expression:
     """Return the upper half of a float32, rounded, halves to even; NaN stays NaN."""
+    return ex.cast(_near_upper(x) >> 16, dt.uint16)
+
+
+def _round_upper(x: Expression) -> Expression:
+    """Return a float32 rounded to the digits of bfloat16."""
+    return ex.bitcast(_near_upper(x) & 0xFFFF0000, dt.float32)
+
+
+def _near_upper(x: Expression) -> Expression:
+    """Return bits whose upper half is that of a float32, rounded."""
     bits = ex.bitcast(x, dt.uint32)
     near = bits + (((bits >> 16) & 1) + 0x7FFF)
-    rounded = ex.where(ex.apply("equal", x, x), near, bits | 0x400000)
-    return ex.cast(rounded >> 16, dt.uint16)
+    return ex.where(ex.apply("equal", x, x), near, bits | 0x400000)
 
 
 def _whole(x: Expression, target: DType) -> Expression:
