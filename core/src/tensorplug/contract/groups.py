@@ -9,8 +9,8 @@ with several states, and scans.
 
 ``docs/guides/loops.md`` defines the language by an interpreter on NumPy.
 
-A narrow float may be computed in a wider dtype, but for a cast: also one to the own dtype, which
-stands where a call ends, rounds.
+A narrow float may be computed in a wider dtype, but elementary functions round their results, and
+so does a cast: also one to the own dtype, which stands where a call ends.
 """
 
 from __future__ import annotations
