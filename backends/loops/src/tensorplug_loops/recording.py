@@ -38,7 +38,7 @@ def record(function: Callable[[Sequence[int]], Any], sizes: Sequence[int]) -> Re
         leaves: Any = [tape.add(f"s{at}", size) for at, size in enumerate(sizes)]
         return tape.write(function(leaves), leaves)
     finally:
-        tape.ended = True
+        tape.end()
 
 
 def compute(function: Callable[..., T], *arguments: Any) -> T:
@@ -60,6 +60,11 @@ class _Tape:
         self._lines: list[str] = []
         self._known: dict[str, Any] = {}
         self._objects: dict[int, Any] = {}
+
+    def end(self) -> None:
+        """Take no more, and leave no cycle: sizes refer to the tape."""
+        self.ended = True
+        self._known.clear()
 
     def add(self, name: str, value: Any) -> Size:
         assert not self.ended, "a size outlives its recording"
