@@ -143,6 +143,7 @@ class Copies(Panels):
     ) -> None:
         """Copy a panel of a factor, 0 or 1: for each of ``depth`` inner elements, a tile's own.
 
+        If the tile has ``runs``, copy one row after the other, each as long as the tile is deep.
         ``bounds``: along the inner axis ``split``; those before it have values.
         """
         w, tile, roles = self.w, self._tile, self._tile.roles
@@ -152,6 +153,7 @@ class Copies(Panels):
         first = w.let(panel * width)
         end = self._let_least(first + width, total)
         convert = self._lowering.converter.cast
+        runs = 0 if which else tile.runs
 
         def element(own: Expression) -> None:
             """Store one of the panel's elements: the axes have values."""
@@ -159,17 +161,28 @@ class Copies(Panels):
             for axis in inner[1:]:
                 at = at * w.number(f"n{axis}") + w.value(ex.axis(axis))
             value = w.here(convert(w.value(root), self._given, self._dtype))
-            w.emit(Store(array, w.let(base + at * width + (own - first)), value))
+            place = (own - first) * tile.depth + at if runs else base + at * width + (own - first)
+            w.emit(Store(array, place if w.lanes > 1 else w.let(place), value))
 
         def along_inner(rest: Sequence[int], body: Callable[[], None]) -> None:
             if not rest:
                 body()
                 return
             low, high = bounds if rest[0] == inner[0] else (ZERO, w.number(f"n{rest[0]}"))
+            if runs < 0 and len(rest) == 1 < len(inner):
+                for at in range(-runs):
+                    with w.place(rest[0], number(at)):
+                        body()
+                return
+            if runs > 1 and len(rest) == 1:
+                middle = w.let(low + ((high - low) & -runs))
+                with w.loop(rest[0], low, middle, step=runs, lanes=runs, whole=True):
+                    body()
+                low = middle
             with w.loop(rest[0], low, high):
                 along_inner(rest[1:], body)
 
-        if len(axes) == 1 and self._are_neighbours(root, axes[0]):
+        if not runs and len(axes) == 1 and self._are_neighbours(root, axes[0]):
 
             def across() -> None:
                 with w.loop(axes[0], first, end) as own:
@@ -182,6 +195,7 @@ class Copies(Panels):
                 along_inner(inner, lambda: element(own))
         zero = ex.constant(0, self._dtype)
         with w.when(end < first + width), w.loop(None, ZERO, depth) as at:
-            row = w.let(base + at * width)
+            row = at if runs else w.let(base + at * width)
             with w.loop(None, w.let(end - first), number(width)) as own:
-                w.emit(Store(array, w.let(row + own), zero))
+                place = row + own * tile.depth if runs else row + own
+                w.emit(Store(array, w.let(place), zero))

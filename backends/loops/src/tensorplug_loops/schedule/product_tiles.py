@@ -196,8 +196,8 @@ class Tiles(Copies):
             for j in range(tile.vectors)
         ]
         if rows is None:
-            own = w.let(at * tile.rows)
-            offsets, name = [own + i for i in range(tile.rows)], "a"
+            own, step = (at, tile.depth) if tile.runs else (w.let(at * tile.rows), 1)
+            offsets, name = [own + i * step for i in range(tile.rows)], "a"
         else:
             k = self._plain[0]
             assert k is not None

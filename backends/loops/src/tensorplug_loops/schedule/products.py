@@ -55,6 +55,9 @@ class Tile:
     the factors' elements are copied to where tiles read them one after the other: of the rows, in
     each item, and of the columns, by a kernel before. ``split``: the inner axis of which a block
     takes a part; it takes all of those behind it. ``blocked``: whether there are several blocks.
+    ``runs``: whether rows are copied one after the other, since their elements lie side by side
+    along the last inner axis, by a loop with so many lanes, or, if it is negative, so many times
+    without a loop; 0 if they are interleaved.
     """
 
     roles: Roles
@@ -65,6 +68,7 @@ class Tile:
     packs: tuple[bool, bool]
     split: int
     blocked: bool
+    runs: int = 0
 
     @property
     def columns(self) -> int:
@@ -252,7 +256,23 @@ def tile_of(loops: Loops, roles: Roles, machine: Machine) -> Tile | None:
         groups_m=-(-panels_m // size_m),
         groups_n=groups_n,
     )
-    return Tile(roles, rows, vectors, lanes, depth, packs, split, blocks > 1)
+    runs = _choose_runs(loops, roles, most if machine.vector_bytes else 1) if packs[0] else 0
+    return Tile(roles, rows, vectors, lanes, depth, packs, split, blocks > 1, runs)
+
+
+def _choose_runs(loops: Loops, roles: Roles, most: int) -> int:
+    """Return how a row is copied along the last inner axis (``Tile.runs``)."""
+    axis = roles.inner[-1]
+    read = parameters_in((loops.roots[roles.left],))
+    if not any(loops.operands[k].offset.steps[axis] == 1 for k in read):
+        return 0
+    length = loops.lengths[axis]
+    if length < _LEAST:
+        return -length
+    lanes = min(most, 1 << (length.bit_length() - 1))
+    while length % lanes >= _LEAST:  # which are copied one by one
+        lanes //= 2
+    return lanes
 
 
 def _reads_rows(loops: Loops, roles: Roles, panels: int) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from itertools import product
+from typing import TYPE_CHECKING, Any
 
 from tensorplug.algorithms import (
     CONVOLUTION_2D,
@@ -11,18 +12,21 @@ from tensorplug.algorithms import (
     convolution_windows,
     spatial_axes,
 )
-from tensorplug.plugin import Shape, TensorType, expressions
-from tensorplug_loops.forms.loops import Loops, both
+from tensorplug.plugin import Expression, TensorType, Window, Windows, expressions
+from tensorplug_loops.forms.loops import Loops
 from tensorplug_loops.forms.nn.windows import (
     Prepare,
+    covering,
     over_taps,
     placed,
-    position,
     source,
     taken,
     unfinished,
 )
 from tensorplug_loops.forms.table import Form, FormTable, Operand
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 forms = FormTable()
 
@@ -75,19 +79,97 @@ def _register_family(family: ConvolutionFamily) -> None:
     @forms.form(family.backprop_input)
     def backprop_input(
         dy: Operand, filter: Operand, *, attributes: Attributes, data_format: str, out: TensorType
-    ) -> Form:
-        """Loop over [*image, *taps, outer], where a tap may lie between positions."""
+    ) -> list[Form]:
+        """Take one product for each phase of the strides: there, windows lie over the same taps.
+
+        What lies before the first whole stride, and behind the image, is computed, too.
+        """
         windows = convolution_windows(out.shape, filter.shape, attributes)
-        taps_shape: Shape = filter.shape[: len(spatial_axes(data_format))]
-        loops = Loops((*out.shape, *taps_shape, filter.shape[-1]))
-        *taps, outer = loops.axes[out.rank :]
-        batch, places, inner = taken(data_format, loops.axes)
-        found = [position(*each) for each in zip(places, taps, windows, strict=True)]
-        index = placed(data_format, batch, [at for at, _ in found], outer)
-        value = loops.read(dy, *index, outside=0) * loops.read(filter, *taps, inner, outer)
-        zero = expressions.constant(0, out.dtype)
-        value = expressions.where(both(*(exact for _, exact in found)), value, zero)
-        return loops.write(out, over_taps(loops, "sum", value, out))
+        spatial = spatial_axes(data_format)
+        lengths = list(out.shape)
+        for axis, window in zip(spatial, windows, strict=True):
+            lengths[axis] = _places(window)
+        made: list[Form] = []
+        parts: list[Operand | None] = []
+        for phases in product(*(range(_phases(window)) for window in windows)):
+            taps = [_taps(*each) for each in zip(phases, windows, strict=True)]
+            if 0 in taps:
+                parts.append(None)
+                continue
+            loops = Loops((*lengths, *taps, filter.shape[-1]))
+            *counts, outer = loops.axes[out.rank :]
+            batch, places, inner = taken(data_format, loops.axes)
+            each = zip(places, phases, counts, windows, strict=True)
+            positions, at = zip(*[_covering(*own) for own in each], strict=True)
+            value = loops.read(dy, *placed(data_format, batch, positions, outer), outside=0)
+            value = value * loops.read(filter, *at, inner, outer)
+            type_ = TensorType(out.dtype, tuple(lengths))
+            parts.append(Operand(type_, 2 + len(made)))
+            made.append(loops.write(type_, over_taps(loops, "sum", value, out)))
+        if len(parts) > 1:
+            made += _joined(parts, windows, data_format, out)
+        return made
+
+
+def _phases(window: Window) -> int:
+    """Return how many phases elements along an axis have; dilated windows are not split."""
+    return 1 if window.dilation > 1 else window.stride
+
+
+def _places(window: Window) -> int:
+    """Return how many elements an axis has in each phase, from the whole stride before on."""
+    stride = _phases(window)
+    return -(-(window.before % stride + window.size) // stride)
+
+
+def _taps(phase: int, window: Window) -> int:
+    """Return how many windows lie over an element in a phase."""
+    return -(-max(0, window.filter - phase) // _phases(window))
+
+
+def _covering(
+    place: Expression, phase: int, count: Expression, window: Window
+) -> tuple[Expression, Expression]:
+    """Return the position of a window over an element, which may not exist, and its tap there."""
+    stride = _phases(window)
+    if stride == 1:
+        return covering(place, count, window)
+    return place + window.before // stride - count, phase + count * stride
+
+
+def _joined(
+    parts: Sequence[Operand | None], windows: Windows, data_format: str, out: TensorType
+) -> list[Form]:
+    """Return the forms that write the elements of all phases, 0 for those under no window."""
+    spatial = spatial_axes(data_format)
+    split = [(length, 1) for length in out.shape]
+    for axis, window in zip(spatial, windows, strict=True):
+        split[axis] = _places(window), _phases(window)
+    loops = Loops([length for both in split for length in both])
+    zero = expressions.constant(0, out.dtype)
+    values = [zero if part is None else loops.read(part, *loops.axes[::2]) for part in parts]
+    for axis, window in reversed([*zip(spatial, windows, strict=True)]):
+        count, phase = _phases(window), loops.axes[2 * axis + 1]
+        values = [_chosen(phase, values[at : at + count]) for at in range(0, len(values), count)]
+    whole = TensorType(out.dtype, tuple(length * phases for length, phases in split))
+    made = [loops.write_all(whole, values[0])]
+    if whole.shape != out.shape:
+        rest = Loops(out.shape)
+        begin = [0] * out.rank
+        for axis, window in zip(spatial, windows, strict=True):
+            begin[axis] = window.before % _phases(window)
+        number = 2 + sum(part is not None for part in parts)
+        value = rest.read(Operand(whole, number), *rest.shifted(begin))
+        made.append(rest.write(out, value))
+    return made
+
+
+def _chosen(phase: Expression, values: Sequence[Expression]) -> Expression:
+    """Return the value of a phase."""
+    result = values[-1]
+    for at in reversed(range(len(values) - 1)):
+        result = expressions.where(phase < at + 1, values[at], result)
+    return result
 
 
 for _family in (CONVOLUTION_2D, CONVOLUTION_3D):

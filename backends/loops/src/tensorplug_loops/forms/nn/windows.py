@@ -55,19 +55,23 @@ def position(at: Expression, tap: Expression, window: Window) -> tuple[Expressio
 
 def covers(window: Window) -> int:
     """Return how many windows lie over an element along an axis, at most."""
-    apart = 1 if window.dilation > 1 else window.stride
-    return -(-window.filter // apart)
+    return -(-window.filter // _apart(window))
+
+
+def _apart(window: Window) -> int:
+    """Return how far the taps lie apart at which windows lie over one element."""
+    return 1 if window.dilation > 1 else window.stride
 
 
 def covering(at: Expression, number: Expression, window: Window) -> tuple[Expression, Expression]:
     """Return the position of one of these windows, which may not exist, and its tap there."""
+    along = at + window.before if window.before else at
+    if window.stride == 1:
+        return along - (number * window.dilation if window.dilation > 1 else number), number
     if window.dilation > 1:
         place, exists = position(at, number, window)
         return expressions.where(exists, place, -1), number
-    along = at + window.before if window.before else at
     place = quotient(along, window.stride) - number
-    if window.stride == 1:
-        return place, number
     tap = rest(along, window.stride) + number * window.stride
     if window.filter % window.stride:
         place = expressions.where(tap < window.filter, place, -1)
@@ -79,8 +83,7 @@ def beyond(windows: Windows) -> int | None:
 
     Then their taps may lie behind the last ones.
     """
-    apart = [1 if window.dilation > 1 else window.stride for window in windows]
-    exact = all(not window.filter % by for window, by in zip(windows, apart, strict=True))
+    exact = all(not window.filter % _apart(window) for window in windows)
     return None if exact else 0
 
 
