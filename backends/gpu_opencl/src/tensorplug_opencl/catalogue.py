@@ -43,6 +43,7 @@ FORMS: Final = frozenset(
         *("MaxPool", "MaxPool3D", "AvgPool", "AvgPool3D", "Pool", "MaxPoolWithArgmax"),
         *("MaxPoolGrad", "MaxPool3DGrad", "AvgPoolGrad", "AvgPool3DGrad"),
         *("Dilation2D", "Dilation2DBackpropInput", "Dilation2DBackpropFilter"),
+        *("Conv2D", "Conv2DBackpropInput", "Conv3D", "Conv3DBackpropInputV2", "FusedConv2D"),
         *("DepthwiseConv2dNative", "FusedDepthwiseConv2D", "LRN", "LRNGrad"),
         *("DepthwiseConv2dNativeBackpropInput", "DepthwiseConv2dNativeBackpropFilter"),
         *("CropAndResize", "Transform", "RotateWithOffset"),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tensorplug.plugin import TensorType
-from tensorplug_opencl.codegen import layouts
+from tensorplug_opencl.codegen import calls, layouts
 from tensorplug_opencl.movement import moving
 
 if TYPE_CHECKING:
@@ -22,51 +22,25 @@ def turn(shape: Shape) -> Shape:
     return (shape[0], *shape[2:], shape[1])
 
 
-def launch_turn(runtime: Runtime, dtype: DType, shape: Shape, *, back: bool = False) -> Write:
-    """Return the copy of images of ``shape``, channels first, to images with channels last.
-
-    ``back``: the copy of those to images of ``shape``.
-    """
+def launch_turn(runtime: Runtime, dtype: DType, shape: Shape) -> Write:
+    """Return the copy of images of ``shape``, channels first, to images with channels last."""
     last = turn(shape)
-    first_by = layouts.permuted_strides(shape, (0, *range(2, len(shape)), 1))
-    steps = [first_by, layouts.row_major(last)]
-    source, target = reversed(steps) if back else steps
-    return moving.make_mover(runtime, dtype, last, source, target, TensorType(dtype, shape).size)
+    source = layouts.permuted_strides(shape, (0, *range(2, len(shape)), 1))
+    size = TensorType(dtype, shape).size
+    return moving.make_mover(runtime, dtype, last, source, layouts.row_major(last), size)
 
 
 def turn_images(
-    runtime: Runtime,
-    dtype: DType,
-    run: Callable[..., Any],
-    images: Sequence[Shape],
-    result: Shape | None = None,
-) -> Callable[..., Any]:
-    """Return ``run``, a function of images and others, for images with channels first.
+    runtime: Runtime, dtype: DType, run: Callable[..., DeviceBuffer], images: Sequence[Shape]
+) -> Callable[..., DeviceBuffer]:
+    """Return ``run``, a function of images with channels last, for images with channels first."""
+    types = [TensorType(dtype, turn(shape)) for shape in images]
+    copies = [
+        calls.make_producer(runtime, type_, launch_turn(runtime, dtype, shape))
+        for type_, shape in zip(types, images, strict=True)
+    ]
 
-    ``run`` takes channels last. ``images`` are the shapes of its first arguments, channels first;
-    ``result`` is that of the last one, if this is images to be written.
-    """
-
-    def prepare_empty(shape: Shape) -> Callable[[], DeviceBuffer]:
-        return runtime.prepare_empty(TensorType(dtype, turn(shape)))
-
-    turns = [(prepare_empty(shape), launch_turn(runtime, dtype, shape)) for shape in images]
-    back = None
-    if result is not None:
-        back = prepare_empty(result), launch_turn(runtime, dtype, result, back=True)
-
-    def call(*buffers: DeviceBuffer) -> Any:
-        turned = []
-        for (make, turn_one), buffer in zip(turns, buffers, strict=False):
-            turned.append(make())
-            turn_one(buffer, turned[-1])
-        rest = buffers[len(turns) :]
-        if back is None:
-            return run(*turned, *rest)
-        make, turn_back = back
-        made = make()
-        run(*turned, *rest[:-1], made)
-        turn_back(made, rest[-1])
-        return None
+    def call(*buffers: DeviceBuffer) -> DeviceBuffer:
+        return run(*[copy(buffer) for copy, buffer in zip(copies, buffers, strict=True)])
 
     return call

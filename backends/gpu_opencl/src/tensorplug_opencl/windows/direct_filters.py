@@ -1,4 +1,6 @@
-"""The gradient of a convolution's filter on CPUs, from images in place (see ``direct``).
+"""The gradient of a convolution's filter on CPUs, from images in place.
+
+As a form, it takes 1.0 to 1.4 times as long with many channels, and up to 5 times with few.
 
 A work-item makes a tile of the gradient: two vectors of output channels for some neighbours of a
 row of the filter (its taps and input channels), from some rows of y. The sums stay in registers.
@@ -13,16 +15,16 @@ from tensorplug.plugin import TensorType
 from tensorplug_opencl.codegen import ctypes, layouts, templates, vectors
 from tensorplug_opencl.codegen.templates import Array
 from tensorplug_opencl.products import product_texts, slices
-from tensorplug_opencl.windows import direct
-from tensorplug_opencl.windows.strips import Lanes
+from tensorplug_opencl.windows import tiles
+from tensorplug_opencl.windows.tiles import Lanes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tensorplug_opencl.memory.buffers import DeviceBuffer
     from tensorplug_opencl.runtime import Launch
-    from tensorplug_opencl.windows.direct import Tile
     from tensorplug_opencl.windows.sliding import Convolution
+    from tensorplug_opencl.windows.tiles import Tile
 
 
 BLOCK: Final = 128  # products that are added one after the other, about
@@ -37,9 +39,7 @@ def choose_tile(convolution: Convolution) -> Tile | None:
     """
     if convolution.x[0] * convolution.positions < FEWEST:
         return None
-    return direct.choose_tile_of(
-        convolution, convolution.windows[-1].filter * convolution.channels
-    )
+    return tiles.choose_tile(convolution, convolution.windows[-1].filter * convolution.channels)
 
 
 def prepare(convolution: Convolution, tile: Tile) -> Callable[..., DeviceBuffer]:
@@ -69,7 +69,7 @@ def _launch(convolution: Convolution, tile: Tile, rows: int, parts: int, made: s
         "blocks": convolution.outputs // tile.wide,
         "rows": rows,
         "all_rows": convolution.x[0] * prod(at.out for at in windows[:last]),
-        **direct.list_axes(windows),
+        **tiles.list_axes(windows),
     }
     items = parts * values["tiles"] * values["blocks"] * outer
     index = layouts.index_dtype(items, convolution.reach, parts * prod(convolution.filter))
@@ -89,7 +89,7 @@ def _launch(convolution: Convolution, tile: Tile, rows: int, parts: int, made: s
             ]
         ),
     )
-    arguments = direct.wrap(index, constants.values())
+    arguments = tiles.wrap(index, constants.values())
     return convolution.runtime.launch(text, 3, arguments, items, group=1)
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tensorplug.algorithms import channel_axis, convolution_windows, spatial_axes
 from tensorplug_opencl.codegen import layouts
-from tensorplug_opencl.movement import channels_last
 from tensorplug_opencl.products.gathers import Digit, gather
 
 if TYPE_CHECKING:
@@ -20,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Convolution(NamedTuple):
-    """The common data of the forward kernel and of its two gradients.
+    """The shapes and layouts of a convolution.
 
     ``x``, ``filter`` and ``y`` are the shapes of input, filter and output, as received. ``x_by``
     and ``y_by`` are the distances of their (image, spatial axes, channel). Filters are [taps along
@@ -86,38 +84,6 @@ class Convolution(NamedTuple):
     def reach(self) -> int:
         """The number of elements in the largest of x, filter and y."""
         return max(map(prod, (self.x, self.filter, self.y)))
-
-    @property
-    def last(self) -> Convolution:
-        """The same with channels last."""
-        if self.x_by[-1] == 1:
-            return self
-        x, y = channels_last.turn(self.x), channels_last.turn(self.y)
-        by = layouts.row_major(x), layouts.row_major(y)
-        return self._replace(x=x, y=y, x_by=by[0], y_by=by[1])
-
-    @property
-    def turnable(self) -> bool:
-        """Whether the gradient of x is itself a convolution: ``turned``."""
-        return all(window.stride == 1 for window in self.windows)
-
-    @property
-    def turned(self) -> Convolution:
-        """The convolution of y to x, whose filter [taps, out, in] has its taps in reverse."""
-        windows = tuple(
-            replace(
-                at,
-                size=at.out,
-                out=at.size,
-                before=(at.filter - 1) * at.dilation - at.before,
-                after=(at.filter - 1) * at.dilation - at.after,
-            )
-            for at in self.windows
-        )
-        filter = (*self.filter[:-2], self.outputs, self.channels)
-        return self._replace(
-            x=self.y, filter=filter, y=self.x, windows=windows, x_by=self.y_by, y_by=self.x_by
-        )
 
     def results(self, images: int) -> Operand:
         """Return the outputs of that many images as a matrix [positions, channels]."""
