@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from tensorplug.plugin import DType, Expression
 
-
 MOST_LANES: Final = 16
 _ATOMIC: Final = {"sum": "atomic_add", "max": "atomic_max", "min": "atomic_min"}
 _SIGNED: Final = {"max": "value", "min": "a"}  # the less one of two zeros

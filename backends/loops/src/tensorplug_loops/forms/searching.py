@@ -14,22 +14,28 @@ forms = FormTable()
 def search_sorted(
     sorted_sequence: Operand, values: Operand, *, side: str, out: TensorType
 ) -> Form:
-    """Count the elements that come before a value, by powers of two."""
+    """Count the elements that come before a value, by powers of two.
+
+    The first step decides between two parts of ``2**k - 1`` elements, so no later one leaves the
+    row. Source: Shar's search, in Knuth, The Art of Computer Programming, volume 3, section 6.2.1.
+    """
     loops = Loops(values.shape)
     length = sorted_sequence.shape[-1]
     value = _ordered(loops.read(values, *loops.axes))
     rows = loops.axes[:-1] if sorted_sequence.rank > 1 else []
     count = whole(0)
-    for power in reversed(range(length.bit_length())):
-        more = count + 2**power
-        last = expressions.apply("minimum", more, length) - 1
-        here = _ordered(loops.read(sorted_sequence, *rows, last))
+    power = 1 << max(0, length.bit_length() - 1)
+    first = length - power + 1
+    while length and power:
+        here = _ordered(loops.read(sorted_sequence, *rows, count + (power - 1)))
         before = (
             _comes_before(here, value)
             if side == "left"
             else expressions.apply("logical_not", _comes_before(value, here))
         )
-        count = expressions.where(both(before, more <= length), more, count)
+        count = expressions.where(before, count + first, count)
+        power //= 2
+        first = power
     return loops.write(out, expressions.cast(count, out.dtype))
 
 
