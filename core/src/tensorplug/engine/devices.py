@@ -8,8 +8,7 @@ means its device 0: ``"opencl"`` and ``"opencl:0"`` are the same device.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.contract.arguments import quoted
 from tensorplug.dispatch.device import Device, device_name
@@ -31,45 +30,9 @@ from tensorplug.system.distributions import backend_cure
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tensorplug.contract.backend import Backend, DeviceInfo
-    from tensorplug.contract.owner import Owner
-    from tensorplug.contract.tables import KernelTable
     from tensorplug.dispatch.context import Context
+    from tensorplug.engine.backend_source import BackendSource
     from tensorplug.engine.registry import Handle, Registry
-
-
-@dataclass(frozen=True, slots=True)
-class Opened:
-    """An opened backend, with its kernel tables and their owners."""
-
-    backend: Backend
-    owner: Owner
-    kernels: tuple[tuple[Owner, KernelTable], ...]
-
-
-class BackendSource(Protocol):
-    """The source of an engine's backends: the installed plugins, or those of a test."""
-
-    def names(self) -> Sequence[str]:
-        """Return the names of the backends, the preferred one first."""
-
-    def explain_unknown(self, name: str) -> str:
-        """Return what is wrong with a name that no plugin has; "" if one has it, or elsewhere."""
-
-    def devices(self, name: str) -> Sequence[DeviceInfo] | None:
-        """Return the devices of a backend, number 0 first; None if it cannot list them.
-
-        Raises: as ``open``.
-        """
-
-    def open(self, name: str, device: str | None) -> Opened:
-        """Open a device of a backend; None means number 0.
-
-        Raises:
-            BackendNotInstalledError, BackendUnavailableError, PluginLoadError,
-            PluginVersionError, PluginCollisionError: with advice in the message.
-
-        """
 
 
 class Devices:

@@ -13,7 +13,8 @@ from tensorplug.dispatch.handlers import Handlers
 from tensorplug.dispatch.observer import notify
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.engine import operands
-from tensorplug.engine.devices import BackendSource, Devices, Opened
+from tensorplug.engine.backend_source import BackendSource, Opened
+from tensorplug.engine.devices import Devices
 from tensorplug.engine.path import Path
 from tensorplug.errors import DTypeError
 from tensorplug.ops.elementwise.casting import CAST
