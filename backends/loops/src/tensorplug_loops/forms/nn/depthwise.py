@@ -7,7 +7,7 @@ from functools import reduce
 from typing import Any, Final
 
 from tensorplug.algorithms import CONVOLUTION_DEPTHWISE, channel_axis, convolution_windows
-from tensorplug.plugin import TensorType, expressions
+from tensorplug.plugin import Expression, TensorType, expressions
 from tensorplug_loops.forms.loops import Loops, quotient, whole
 from tensorplug_loops.forms.nn.windows import (
     FEW,
@@ -47,9 +47,15 @@ def convolve(
     index = [source(*each) for each in zip(positions, taps, windows, strict=True)]
     image = loops.read(x, *placed(data_format, batch, index, channel), outside=0)
     *size, inner, number = filter.shape
-    value = image * loops.read(filter.reshaped((*size, inner * number)), *taps, outer)
+    weight = loops.read(filter.reshaped((*size, inner * number)), *taps, outer)
     finish = prepare(loops)
-    return loops.write(out, finish(over_taps(loops, "sum", value, out)))
+    total = over_taps(loops, "sum", _product(image, weight), out)
+    return loops.write(out, finish(expressions.cast(total, out.dtype)))
+
+
+def _product(a: Expression, b: Expression) -> Expression:
+    """Return a term of a sum, which is not rounded before its end."""
+    return expressions.cast(a, a.dtype.compute) * expressions.cast(b, b.dtype.compute)
 
 
 @forms.form(CONVOLUTION_DEPTHWISE.forward)
@@ -75,7 +81,7 @@ def backprop_filter(
     outer = channel * count + number if count > 1 else channel
     index = [source(*each) for each in zip(positions, taps, windows, strict=True)]
     image = loops.read(x, *placed(data_format, batch, index, channel), outside=0)
-    value = image * loops.read(dy, *placed(data_format, batch, positions, outer))
+    value = _product(image, loops.read(dy, *placed(data_format, batch, positions, outer)))
     added = loops.reduce("sum", value, range(kept + 4, len(loops.shape)))
     parts = TensorType(out.dtype.compute, (*lengths[:kept], *out.shape))
     first = loops.write(parts, expressions.cast(added, parts.dtype))
@@ -105,5 +111,6 @@ def backprop_input(
         outer = channel * count + number if count > 1 else channel
         slope = loops.read(dy, *placed(data_format, batch, positions, outer), outside=0)
         weight = loops.read(filter, *taps, channel, number, outside=beyond(windows))
-        values.append(slope * weight)
-    return loops.write(out, over_taps(loops, "sum", reduce(operator.add, values), out))
+        values.append(_product(slope, weight))
+    total = over_taps(loops, "sum", reduce(operator.add, values), out)
+    return loops.write(out, expressions.cast(total, out.dtype))

@@ -26,9 +26,12 @@ def lrn(
 ) -> Form:
     """Divide by a power of the sum of squares."""
     loops, index = _neighbours(out, depth_radius)
-    own, near = loops.read(x, *loops.axes[:-1]), loops.read(x, *index, outside=0)
+    wide = out.dtype.compute  # nothing is rounded before the result
+    own = expressions.cast(loops.read(x, *loops.axes[:-1]), wide)
+    near = expressions.cast(loops.read(x, *index, outside=0), wide)
     total = loops.reduce("sum", near * near, (out.rank,))
-    return loops.write(out, own * _power(_norm(total, bias, alpha), -beta))
+    value = own * _power(_norm(total, bias, alpha), -beta)
+    return loops.write(out, expressions.cast(value, out.dtype))
 
 
 def _power(base: Expression, exponent: float) -> Expression:
@@ -49,13 +52,20 @@ def lrn_grad(
 ) -> list[Form]:
     """Compute the norms first, then add up what the neighbours share."""
     first, index = _neighbours(out, depth_radius)
-    near = first.read(x, *index, outside=0)
+    wide = out.dtype.compute  # nothing is rounded before the result
+    near = expressions.cast(first.read(x, *index, outside=0), wide)
     total = first.reduce("sum", near * near, (out.rank,))
-    norms = Operand(out, 3)
+    made = TensorType(wide, out.shape)
+    norms = Operand(made, 3)
     loops, index = _neighbours(out, depth_radius)
-    own, slope, norm = (loops.read(each, *loops.axes[:-1]) for each in (x, dy, norms))
-    terms = [loops.read(each, *index, outside=0) for each in (dy, y)]
+    own, slope, norm = (
+        expressions.cast(loops.read(each, *loops.axes[:-1]), wide) for each in (x, dy, norms)
+    )
+    terms = [expressions.cast(loops.read(each, *index, outside=0), wide) for each in (dy, y)]
     divisor = loops.read(norms, *index, outside=1)
     shared = loops.reduce("sum", terms[0] * terms[1] / divisor, (out.rank,))
     value = slope * _power(norm, -beta) - own * shared * (2.0 * alpha * beta)
-    return [first.write(out, _norm(total, bias, alpha)), loops.write(out, value)]
+    return [
+        first.write(made, _norm(total, bias, alpha)),
+        loops.write(out, expressions.cast(value, out.dtype)),
+    ]
