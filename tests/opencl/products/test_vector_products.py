@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,8 +13,9 @@ from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import TensorType
 from tensorplug.ops.matrix_products import BATCH_MAT_MUL
 from tensorplug.ops.nn import fused
-from tensorplug_opencl.products import vector_products
-from tensorplug_opencl.products.dense import make_product
+from tensorplug_loops.forms import matrix_products
+from tensorplug_loops.forms.table import Operand
+from tensorplug_opencl.groups import loops
 
 if TYPE_CHECKING:
     from tensorplug_opencl.backend import OpenCLBackend
@@ -25,7 +27,6 @@ SIZES = [
     (7, 1),
     (8, 3),
     (9, 16),
-    (15, 17),
     (16, 31),
     (17, 33),
     (255, 3),
@@ -37,24 +38,24 @@ SIZES = [
 ]
 
 
-def pretend(backend: OpenCLBackend, kind: str) -> OpenCLBackend:
-    backend.runtime.is_cpu = kind == "cpu"
-    backend.runtime.parallel_items = 1 << 10
+@pytest.fixture(params=["cpu", "gpu", "gpu of small groups"])
+def device(request, backend) -> OpenCLBackend:
+    """Return a backend that treats its device as that kind."""
+    if request.param != "cpu":
+        runtime = backend.runtime
+        runtime.description = replace(
+            runtime.description,
+            neighbours=True,
+            vector_bytes=0,
+            group_size=64 if request.param == "gpu" else 8,
+            shared_bytes=1 << 14,
+            cores=4,
+        )
     return backend
 
 
-@pytest.fixture(params=["cpu", "gpu"])
-def device(request, backend) -> OpenCLBackend:
-    """Return a backend that treats its device as that kind."""
-    return pretend(backend, request.param)
-
-
 def product(
-    device: OpenCLBackend,
-    a: np.ndarray[Any, Any],
-    b: np.ndarray[Any, Any],
-    cut: int | None = None,
-    before: int = 0,
+    device: OpenCLBackend, a: np.ndarray[Any, Any], b: np.ndarray[Any, Any], before: int = 0
 ) -> np.ndarray[Any, Any]:
     """Return the product of two arrays that are dense, or whose last two axes are swapped."""
     buffers, types, turned = [], [], []
@@ -66,12 +67,15 @@ def product(
         types.append(TensorType(dt.of(dense.dtype), dense.shape))
         turned.append(swapped)
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    out = TensorType(dt.of(a.dtype), (*batch, a.shape[-2], b.shape[-1]))
-    of = make_product(*types, out, transpose_a=turned[0], transpose_b=turned[1])
-    multiply = vector_products.make_multiplier(device.runtime, of, cut=cut)
-    assert multiply is not None
-    result = device.runtime.empty(out)
-    multiply(*buffers, result)
+    form = matrix_products.product(
+        *(Operand(type_, at) for at, type_ in enumerate(types)),
+        TensorType(dt.of(a.dtype), (*batch, a.shape[-2], b.shape[-1])),
+        transpose_a=turned[0],
+        transpose_b=turned[1],
+    )
+    run = loops.compile_group(form.group, device.runtime)
+    assert run is not None
+    (result,) = run(*buffers)
     return device.to_host(result)
 
 
@@ -91,13 +95,6 @@ def test_sizes_around_every_border(device, vector_first, turned):
         a, b = (vector, matrix) if vector_first else (matrix.T, vector.T)
         actual = product(device, a, b, before=3)
         np.testing.assert_array_equal(actual, a.astype(float) @ b, f"{inner}, {columns}")
-
-
-@pytest.mark.parametrize("turned", [False, True])
-@pytest.mark.parametrize("cut", [1, 2, 7])
-def test_slices_of_the_inner_axis(device, cut, turned):
-    a, b = numbers(1, 130), numbers(130, 40, turned=turned)
-    np.testing.assert_array_equal(product(device, a, b, cut=cut), a.astype(float) @ b)
 
 
 @pytest.mark.parametrize(
@@ -167,26 +164,3 @@ def test_nothing_to_multiply(call, shapes):
     actual = call(BATCH_MAT_MUL, a, b)
     assert actual.dtype == np.float32
     np.testing.assert_array_equal(actual, a @ b)
-
-
-def test_other_products_are_left_to_tiles(backend):
-    two = TensorType(dt.float32, (2, 3)), TensorType(dt.float32, (3, 2))
-    of = make_product(*two, TensorType(dt.float32, (2, 2)), transpose_a=False, transpose_b=False)
-    assert vector_products.make_multiplier(backend.runtime, of) is None
-
-
-def test_small_groups(backend, monkeypatch):
-    monkeypatch.setattr(vector_products, "GROUP", 4)
-    monkeypatch.setattr(vector_products, "FEWEST", 2)
-    pretend(backend, "gpu")
-    for inner in (1, 3, 4, 5, 33, 70_001):
-        a, b = numbers(1, inner), numbers(inner, 3, turned=True)
-        np.testing.assert_array_equal(product(backend, a, b), a.astype(float) @ b, str(inner))
-
-
-def test_groups_that_the_device_refuses_are_halved(backend, refusing):
-    refused = refusing(pretend(backend, "gpu").runtime, 8)
-    a, b = numbers(1, 900), numbers(900, 3, turned=True)
-    np.testing.assert_array_equal(product(backend, a, b), a.astype(float) @ b)
-    assert refused
-    assert min(refused) == 16

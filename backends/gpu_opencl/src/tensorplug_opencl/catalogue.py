@@ -51,6 +51,7 @@ FORMS: Final = frozenset(
         *("Sum", "Prod", "Mean", "Max", "Min", "Any", "All", "ArgMax", "ArgMin"),
         *("Cumsum", "Cumprod"),
         *("Transpose", "BroadcastTo", "Slice", "StridedSlice"),
+        *("BatchMatMul", "_FusedMatMul", "QuantizedMatMul"),
         *("Tile", "Repeat", "Reverse", "FlipLeftRight", "MirrorPad", "PadV2"),
         *("BatchToSpaceND", "SpaceToBatchND", "DepthToSpace", "SpaceToDepth"),
         "StridedSliceGrad",

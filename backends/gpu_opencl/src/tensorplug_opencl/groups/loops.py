@@ -37,6 +37,7 @@ T = TypeVar("T")
 
 ARGUMENTS: Final = 1024  # bytes that every device allows
 _HEAVY: Final = 512  # instructions of a work-item from which on groups are small
+_LONG: Final = 1 << 13  # likewise, from which on cores should have equally many items
 _LITTLE: Final = 1 << 18  # instructions that one core does
 _KEPT: Final = 4096
 _NUMBERS: Final = {True: np.int32, False: np.int64}  # by whether indices are narrow
@@ -235,10 +236,19 @@ def _launch(runtime: Runtime, planned: Step, *, apart: bool) -> Launch:
     size = kernel.group_size
     if size > 1:
         return runtime.launch(text, len(kernel.arrays), numbers, items * size, group=size)
+    if runtime.is_cpu and planned.cost > _LONG and _is_uneven(runtime, items):
+        return runtime.launch(text, len(kernel.arrays), numbers, items, group=1)
     many = runtime.is_cpu and items >= 64 * runtime.parallel_items
     few = runtime.is_cpu and items <= HEAVY_GROUP[True]  # idle ones would cost time
     heavy = planned.cost > _HEAVY and (few or (not many and planned.cost * items > _LITTLE))
     return runtime.launch(text, len(kernel.arrays), numbers, items, heavy=heavy)
+
+
+def _is_uneven(runtime: Runtime, items: int) -> bool:
+    """Return whether some cores would wait for others, if groups have several items."""
+    cores, size = runtime.device.max_compute_units, HEAVY_GROUP[True]
+    groups = -(-items // size)
+    return -(-groups // cores) * size * 8 > -(-items // cores) * 9
 
 
 def _write(kernel: Kernel, *, narrow: bool, apart: bool) -> str:

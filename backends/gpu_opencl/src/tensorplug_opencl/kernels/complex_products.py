@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from tensorplug.plugin import KernelTable, TensorType, specs
+from tensorplug.plugin import KernelRefusedError, KernelTable, TensorType, specs
+from tensorplug_loops.forms.matrix_products import product
+from tensorplug_loops.forms.table import Operand
 from tensorplug_opencl import pairs
 from tensorplug_opencl.codegen import calls, complex_functions, layouts, templates
+from tensorplug_opencl.groups import loops
 from tensorplug_opencl.movement import moving
-from tensorplug_opencl.products import dense
 from tensorplug_opencl.reductions import rows
 
 if TYPE_CHECKING:
@@ -88,11 +91,16 @@ def batch_mat_mul(
     widen = calls.make_producer(
         runtime, wide_b, _launch_widening(runtime, b, inner, columns, turned=transpose_b)
     )
-    multiply = dense.prepare(runtime, wide_a, wide_b, wide_out)
+    form = product(Operand(wide_a, 0), Operand(wide_b, 1), wide_out)
+    group = replace(form.group, name="real matrices")
+    multiply = loops.compile_group(group, runtime)
+    if multiply is None:
+        raise KernelRefusedError(f"products of {part} are declined")
 
     def run(a: DeviceBuffer, b: DeviceBuffer) -> DeviceBuffer:
         first = pairs.as_pairs(a if turn is None else turn(a)).view(wide_a.shape)
-        return multiply(first, widen(b)).reinterpret(out.dtype, out.shape)
+        (result,) = multiply(first, widen(b))
+        return result.reinterpret(out.dtype, out.shape)
 
     return run
 

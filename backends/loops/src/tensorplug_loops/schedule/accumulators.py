@@ -85,9 +85,18 @@ class Accumulator:
     def _get(self, name: str) -> Expression:
         return variable(name, self.dtype)
 
-    def add(self, copy: int, value: Expression) -> None:
-        """Combine a copy with a number, as it is held."""
+    def terms(self, root: Expression) -> list[Expression]:
+        """Write the value of an expression that is to be added; of a product, the factors."""
+        plain = self._op == "sum" and self.dtype is self._given and not self._exact
+        fuses = plain and root.op == "multiply" and self.dtype in dt.FLOATING
+        return [self._w.value(each) for each in (root.operands if fuses else [root])]
+
+    def add(self, copy: int, value: Expression, by: Expression | None = None) -> None:
+        """Combine a copy with a number, as it is held, or with its product by another one."""
         w, name = self._w, self._parts[copy]
+        if by is not None:
+            w.emit(Assign(name, Expression("fma", self.dtype, (value, by, self._get(name)))))
+            return
         value = w.here(w.lowering.converter.cast(value, self._given, self.dtype))
         if self._exact:
             self._add_exactly(name, self._errors[0], value)
@@ -120,21 +129,22 @@ class Accumulator:
         w.emit(Assign(errors[0], w.here(self._get(errors[0]) + values[1])))
 
     def close_block(self) -> None:
-        """Add the parts of all copies to the sum."""
+        """Add what all copies have to the sum."""
         if self.blocked:
-            total = self._w.let(self._fold(self._parts, across=False))
-            self._add_exactly(self._sums[0], self._errors[0], total)
+            value = self._w.copy(self._fold(self._parts))
+            self._add_exactly(self._sums[0], self._errors[0], value)
             for part in self._parts:
                 self._w.emit(Assign(part, ex.constant(0, self.dtype)))
 
     def total(self, *, across: bool) -> Expression:
         """Write the fold of all copies; of all lanes if ``across``."""
-        total = self._fold(self._sums or self._parts, across=across)
-        if not self._errors:
-            return total
-        # Where a sum is infinite, its error is NaN, and means nothing.
-        error = self._fold(self._errors, across=across)
-        return self._w.here(total + ex.where(ex.apply("equal", error, error), error, 0))
+        total = self._fold(self._sums or self._parts)
+        if self._errors:  # where a sum is infinite, its error is NaN, and means nothing
+            error = self._fold(self._errors)
+            zero = ex.constant(0, self.dtype)
+            total = total + ex.where(ex.apply("equal", error, error), error, zero)
+            total = self._w.here(total)
+        return self._across(total) if across else total
 
     def result(self, *, across: bool) -> Expression:
         """Write the total, rounded to the dtype of the numbers, as it is held."""
@@ -142,15 +152,17 @@ class Accumulator:
         total = self.total(across=across)
         return w.here(w.lowering.converter.cast(total, self.dtype, self._given))
 
-    def _fold(self, names: Sequence[str], *, across: bool) -> Expression:
-        w = self._w
+    def _fold(self, names: Sequence[str]) -> Expression:
+        """Combine what copies have, in pairs."""
         values = [self._get(name) for name in names]
         while len(values) > 1:
             pairs = zip(values[::2], values[1::2], strict=True)
-            values = [w.here(combine(self._op, a, b)) for a, b in pairs]
-        value = values[0]
-        if not across or self._lanes == 1:
-            return value
+            values = [self._w.here(combine(self._op, a, b)) for a, b in pairs]
+        return values[0]
+
+    def _across(self, value: Expression) -> Expression:
+        """Combine what lanes have, in pairs."""
+        w = self._w
         for _ in range(self._lanes.bit_length() - 1):
             halves = [w.let(Expression("half", self.dtype, (value,), which)) for which in (0, 1)]
             value = w.here(combine(self._op, *halves))

@@ -299,7 +299,10 @@ class Nest:
         def add(copy: int = 0) -> None:
             fetch(w, self._kept, at)
             values = {
-                number: [w.value(root) for root in self._results[number]] for number in level
+                number: accumulators[number].terms(self._results[number][0])
+                if number < count
+                else [w.value(root) for root in self._results[number]]
+                for number in level
             }
             keep(w, self._kept, at)
             self._store_free()

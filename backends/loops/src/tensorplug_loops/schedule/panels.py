@@ -2,20 +2,22 @@
 
 A panel is as high as a tile has rows, or as wide as its columns. Elements are computed while they
 are copied, so windows, gathered elements and conversions cost nothing later. What lies behind the
-end is 0.
+end is the last row or column once more.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Final
 
 from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import expressions as ex
+from tensorplug_loops.schedule.lanes import lies_near
 from tensorplug_loops.schedule.lowering import Lowering
 from tensorplug_loops.schedule.products import accumulated, plain_operand
 from tensorplug_loops.schedule.structures import parameters_in
 from tensorplug_loops.schedule.writer import ZERO, Writer
-from tensorplug_loops.statements import Array, Kernel, Store, item
+from tensorplug_loops.statements import Array, Kernel, Shared, Store, item, load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
     from tensorplug_loops.machine import Machine
     from tensorplug_loops.schedule.loops import Loops
     from tensorplug_loops.schedule.products import Roles, Tile
+
+
+_BLOCK: Final = 8  # elements along either side that are read before they are used
 
 
 def number(value: int) -> Expression:
@@ -117,17 +122,30 @@ class Copies(Panels):
         ]
 
     def _copy_columns(self) -> tuple[Kernel, list[int]]:
-        """Return the kernel that copies the columns' factor: an item takes a panel."""
-        w, tile = self._begin(), self._tile
-        own = w.let(item())
+        """Return the kernel that copies the columns' factor: an item takes a part of a panel."""
+        w, tile, root = self._begin(), self._tile, self._factors[1]
+        axis, first = tile.roles.inner[-1], tile.roles.inner[0]
+        lies_across = (
+            min(self._machine.lanes, tile.columns) >= _BLOCK
+            and self._machine.vector_bytes > 0
+            and self._are_neighbours(root, axis)
+            and not self._are_neighbours(root, tile.roles.columns[-1])
+        )
+        if lies_across:
+            w.emit(Shared("s", self._dtype, _BLOCK * _BLOCK))
+        own, chunk = w.divided(w.let(item()), w.number("copies"))
         batch, panel = w.divided(own, w.number("panels_n"))
         self._spread(tile.roles.batch, batch)
         base = w.let(own * (w.number("inner") * tile.columns))
-        first = tile.roles.inner[0]
-        self._copy(1, panel, "b", base, 0, (ZERO, w.number(f"n{first}")), w.number("inner"))
+        low = w.let(chunk * w.number("copied"))
+        bounds = low, self._let_least(low + w.number("copied"), w.number(f"n{first}"))
+        if lies_across:
+            self._copy_across(panel, base, bounds)
+        else:
+            self._copy(1, panel, "b", base, 0, bounds, ZERO)
         return self._finish(
             f"{self._loops.group.name}: columns",
-            self._operands([self._factors[1]]),
+            self._operands([root]),
             (Array("b", self._dtype, written=True), -1),
         )
 
@@ -139,63 +157,134 @@ class Copies(Panels):
         base: Expression,
         split: int,
         bounds: tuple[Expression, Expression],
-        depth: Expression,
+        origin: Expression,
     ) -> None:
-        """Copy a panel of a factor, 0 or 1: for each of ``depth`` inner elements, a tile's own.
+        """Copy a panel of a factor, 0 or 1: for each inner element, a tile's own.
 
         If the tile has ``runs``, copy one row after the other, each as long as the tile is deep.
-        ``bounds``: along the inner axis ``split``; those before it have values.
+        ``bounds``: along the inner axis ``split``; those before it have values. ``origin``: the
+        place along it where the panel begins.
         """
         w, tile, roles = self.w, self._tile, self._tile.roles
         axes, width = (roles.columns, tile.columns) if which else (roles.rows, tile.rows)
-        total = w.number("columns" if which else "rows")
         root, inner = self._factors[which], roles.inner[split:]
         first = w.let(panel * width)
-        end = self._let_least(first + width, total)
-        convert = self._lowering.converter.cast
+        last = w.let(w.number("columns" if which else "rows") - 1)
+
         runs = 0 if which else tile.runs
 
         def element(own: Expression) -> None:
             """Store one of the panel's elements: the axes have values."""
-            at = w.value(ex.axis(inner[0])) - bounds[0]
-            for axis in inner[1:]:
-                at = at * w.number(f"n{axis}") + w.value(ex.axis(axis))
-            value = w.here(convert(w.value(root), self._given, self._dtype))
-            place = (own - first) * tile.depth + at if runs else base + at * width + (own - first)
-            w.emit(Store(array, place if w.lanes > 1 else w.let(place), value))
+            at, value = self._number_of(inner, origin), self._element(root)
+            if runs:
+                place = (own - first) * tile.depth + at
+                w.emit(Store(array, place if w.lanes > 1 else w.let(place), value))
+            else:
+                w.emit(Store(array, own + w.let(base + at * width - first), value))
 
-        def along_inner(rest: Sequence[int], body: Callable[[], None]) -> None:
-            if not rest:
-                body()
-                return
-            low, high = bounds if rest[0] == inner[0] else (ZERO, w.number(f"n{rest[0]}"))
-            if runs < 0 and len(rest) == 1 < len(inner):
-                for at in range(-runs):
-                    with w.place(rest[0], number(at)):
-                        body()
-                return
-            if runs > 1 and len(rest) == 1:
-                middle = w.let(low + ((high - low) & -runs))
-                with w.loop(rest[0], low, middle, step=runs, lanes=runs, whole=True):
-                    body()
-                low = middle
-            with w.loop(rest[0], low, high):
-                along_inner(rest[1:], body)
+        def one_by_one(own: Expression, body: Callable[[], None]) -> None:
+            self._spread(axes, self._let_least(own, last))
+            body()
 
-        if not runs and len(axes) == 1 and self._are_neighbours(root, axes[0]):
+        if runs or len(axes) > 1 or not self._are_neighbours(root, axes[0]):
+            with w.loop(None, first, w.let(first + width)) as own:
+                one_by_one(own, lambda: self._along(inner, bounds, lambda: element(own), runs))
+            return
+        lanes = tile.lanes if which and self._has_lanes(root, axes[0]) else 1
+        end, middle = w.let(first + width), first
+        if lanes > 1:
+            whole = self._let_least(end, last + 1)
+            middle = w.let(first + ((whole - first) & -lanes))
 
-            def across() -> None:
-                with w.loop(axes[0], first, end) as own:
+        def across() -> None:
+            if lanes > 1:
+                with w.loop(axes[0], first, middle, step=lanes, lanes=lanes, whole=True) as own:
                     element(own)
+            with w.loop(None, middle, end) as own:
+                one_by_one(own, lambda: element(own))
 
-            along_inner(inner, across)
-        else:
-            with w.loop(None, first, end) as own:
-                self._spread(axes, own)
-                along_inner(inner, lambda: element(own))
-        zero = ex.constant(0, self._dtype)
-        with w.when(end < first + width), w.loop(None, ZERO, depth) as at:
-            row = at if runs else w.let(base + at * width)
-            with w.loop(None, w.let(end - first), number(width)) as own:
-                place = row + own * tile.depth if runs else row + own
-                w.emit(Store(array, w.let(place), zero))
+        self._along(inner, bounds, across)
+
+    def _has_lanes(self, root: Expression, axis: int) -> bool:
+        """Return whether vectors along an axis are copied."""
+        machine = self._machine
+        plain = root.op == "parameter" and root.dtype is self._dtype
+        near = lies_near(self._loops, axis, self._operands([root]))
+        return near and (machine.vector_bytes > 0 or (plain and machine.tile_bytes > 0))
+
+    def _number_of(self, inner: Sequence[int], origin: Expression) -> Expression:
+        """Return the number of an inner element, whose axes have values, from an origin on."""
+        w = self.w
+        at = w.value(ex.axis(inner[0])) - origin
+        for axis in inner[1:]:
+            at = at * w.number(f"n{axis}") + w.value(ex.axis(axis))
+        return at
+
+    def _element(self, root: Expression) -> Expression:
+        convert = self._lowering.converter.cast
+        return self.w.here(convert(self.w.value(root), self._given, self._dtype))
+
+    def _along(
+        self,
+        rest: Sequence[int],
+        bounds: tuple[Expression, Expression] | None,
+        body: Callable[[], None],
+        runs: int = 0,
+    ) -> None:
+        """Write loops along inner axes; ``bounds``: of the first one; ``runs``: of the last."""
+        w = self.w
+        if not rest:
+            body()
+            return
+        if runs < 0 and len(rest) == 1 and bounds is None:
+            for at in range(-runs):
+                with w.place(rest[0], number(at)):
+                    body()
+            return
+        low, high = bounds or (ZERO, w.number(f"n{rest[0]}"))
+        if runs > 1 and len(rest) == 1:
+            middle = w.let(low + ((high - low) & -runs))
+            with w.loop(rest[0], low, middle, step=runs, lanes=runs, whole=True):
+                body()
+            low = middle
+        with w.loop(rest[0], low, high):
+            self._along(rest[1:], None, body, runs)
+
+    def _copy_across(
+        self, panel: Expression, base: Expression, bounds: tuple[Expression, Expression]
+    ) -> None:
+        """Copy a panel of columns whose inner elements are neighbours: in blocks, as they lie."""
+        w, tile, inner = self.w, self._tile, self._tile.roles.inner
+        root, width, axes = self._factors[1], tile.columns, tile.roles.columns
+        first, last = w.let(panel * width), w.let(w.number("columns") - 1)
+        block, *before = number(_BLOCK), *inner[:-1]
+
+        def columns() -> None:
+            low, high = (ZERO, w.number(f"n{inner[-1]}")) if before else bounds
+            middle = w.let(low + ((high - low) & -_BLOCK))
+            with (
+                w.loop(None, low, middle, step=_BLOCK) as at,
+                w.loop(None, ZERO, number(width), step=_BLOCK) as shift,
+            ):
+                for i in range(_BLOCK):
+                    places = self._places(axes, self._let_least(first + (shift + i), last))
+                    with ExitStack() as stack:
+                        for axis, place in places:
+                            stack.enter_context(w.place(axis, place))
+                        j = stack.enter_context(
+                            w.loop(None, ZERO, block, step=_BLOCK, lanes=_BLOCK, whole=True)
+                        )
+                        stack.enter_context(w.place(inner[-1], at + j))
+                        w.emit(Store("s", j + i * _BLOCK, self._element(root)))
+                with w.place(inner[-1], at):
+                    start = w.let(base + self._number_of(inner, ZERO) * width + shift)
+                for i in range(_BLOCK):
+                    with w.loop(None, ZERO, block, step=_BLOCK, lanes=_BLOCK, whole=True) as j:
+                        value = w.copy(load("s", self._dtype, j * _BLOCK + i))
+                        w.emit(Store("b", j + (start + i * width), value))
+            with w.loop(inner[-1], middle, high), w.loop(None, ZERO, number(width)) as shift:
+                self._spread(axes, self._let_least(first + shift, last))
+                start = w.let(base + self._number_of(inner, ZERO) * width)
+                w.emit(Store("b", start + shift, self._element(root)))
+
+        self._along(before, bounds, columns)

@@ -133,7 +133,8 @@ def _by_items(loops: Loops, machine: Machine, tile: Tile) -> Parts:
     ]
     if tile.packs[1]:
         temporaries.append((dtype, panels * value["inner"] * tile.columns))
-        counts.insert(0, (panels, value["inner"] * tile.columns))
+        of_panel = value["inner"] * tile.columns
+        counts.insert(0, (panels * value["copies"], -(-of_panel // value["copies"])))
     if tile.blocked:
         size = panels * value["panels_m"] * tile.rows * tile.columns
         temporaries.append((dtype, size))

@@ -103,7 +103,7 @@ class Tiles(Copies):
         with w.loop(None, *self._rows) as panel:
             if tile.packs[0]:
                 split = tile.split if tile.blocked else 0
-                self._copy(0, panel, "a", ZERO, split, self._bounds, self._depth)
+                self._copy(0, panel, "a", ZERO, split, self._bounds, self._bounds[0])
                 rows = None
             else:
                 rows = self._row_offsets(panel)

@@ -26,11 +26,13 @@ if TYPE_CHECKING:
     from tensorplug_loops.machine import Machine
     from tensorplug_loops.schedule.loops import Loops, Operand
 
+_INT: Final = 4  # bytes of the integers that processors multiply
 _LEAST: Final = 4  # rows and columns; below, one factor is hardly read again
 _DEPTH: Final = 2048  # bytes of a row that are multiplied before the sums are added to others
 _FEW: Final = 4  # times that a factor is read again where it lies
 _NARROW: Final = 16  # panels of columns
 _ITEMS: Final = 32  # that keep many cores busy
+_CHUNK: Final = 32  # elements along an axis that an item copies, at least
 _PANELS: Final = 16  # of rows that an item takes, at most
 _WIDE: Final = 32  # registers, from which on tiles have twice the rows
 
@@ -140,8 +142,8 @@ def roles_of(loops: Loops) -> Roles | None:
 
 
 def accumulated(dtype: DType) -> DType:
-    """Return the dtype in which products of numbers of ``dtype`` are added."""
-    return dtype.compute
+    """Return the dtype in which products of numbers of ``dtype`` are added; integers wrap."""
+    return dt.int32 if dtype in dt.INTEGER and dtype.itemsize < _INT else dtype.compute
 
 
 def length_along(loops: Loops, axes: Sequence[int]) -> int:
@@ -245,10 +247,14 @@ def tile_of(loops: Loops, roles: Roles, machine: Machine) -> Tile | None:
     groups_n = -(-panels_n // size_n)
     batch = length_along(loops, roles.batch)
     size_m = _even(panels_m, max(1, min(_PANELS, panels_m * groups_n * batch // _ITEMS)))
+    along = loops.lengths[roles.inner[0]]
+    copied = -(-along // max(1, min(along // _CHUNK, _ITEMS // (panels_n * batch))))
     loops.values.update(
         rows=m,
         columns=n,
         inner=k,
+        copied=copied,
+        copies=-(-along // copied),
         panels_m=panels_m,
         panels_n=panels_n,
         size_m=size_m,

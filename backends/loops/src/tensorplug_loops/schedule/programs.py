@@ -15,7 +15,7 @@ from tensorplug.plugin import (
 from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import expressions as ex
 from tensorplug_loops.held import dtypes_of
-from tensorplug_loops.schedule import columns, parts, product_plans, scatters, tiles
+from tensorplug_loops.schedule import columns, orders, parts, product_plans, scatters, tiles
 from tensorplug_loops.schedule.forms import Form, form_of, generalize
 from tensorplug_loops.schedule.lanes import cost
 from tensorplug_loops.schedule.loops import Loops, is_running, reduced_axes
@@ -28,6 +28,7 @@ from tensorplug_loops.schedule.references import (
     result_dtypes,
     result_owners,
     results_roots,
+    results_written,
     used,
 )
 from tensorplug_loops.schedule.structures import parameter, renumbered
@@ -108,6 +109,7 @@ class _Planner:
             return
         if self._add_product(group, (*inputs, *outputs)):
             return
+        group = orders.in_order(group, reduced_axes(group))
         axes, running = reduced_axes(group), is_running(group)
         whole = (True,) * len(axes)
         kept = whole if running else tuple(not axis for axis in axes)
@@ -127,7 +129,14 @@ class _Planner:
             results = [
                 GroupInput(TensorType(dtype, shape), kept) for dtype in result_dtypes(group)
             ]
-            numbers = [self._temporary(each.type.dtype, prod(shape)) for each in results]
+            direct = results_written(group, kept) if split else {}
+            rest = [j for j in rest if j not in direct.values()]
+            numbers = [
+                outputs[direct[at]]
+                if at in direct
+                else self._temporary(own.type.dtype, prod(shape))
+                for at, own in enumerate(results)
+            ]
         if split:  # the first kernel also writes the outputs that need no result
             free = [j for j in rest if group.outputs[j].spans == whole and needs_none(group, j)]
             rest = [j for j in rest if j not in free]

@@ -103,3 +103,13 @@ def needs_none(group: Group, j: int) -> bool:
     output, first = group.outputs[j], len(group.inputs)
     numbers = parameters_in((output.expression,))
     return output.index is None and all(number < first for number in numbers)
+
+
+def results_written(group: Group, kept: groups.Span) -> dict[int, int]:
+    """Return by result an output that is nothing but this result; ``kept``: its axes."""
+    first, found = len(group.inputs), {}
+    for j, output in enumerate(group.outputs):
+        value = output.expression
+        if value.op == "parameter" and output.index is None and output.spans == kept:
+            found[int(value.value) - first] = j  # type: ignore[arg-type]  # a number
+    return {at: j for at, j in found.items() if at >= 0}
