@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from tensorplug_loops.schedule.programs import Launch, Program, plan
+from tensorplug_loops.schedule.launches import Launch, Program
+from tensorplug_loops.schedule.programs import plan
 
 __all__ = ["Launch", "Program", "plan"]

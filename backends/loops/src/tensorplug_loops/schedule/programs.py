@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import prod
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from tensorplug.plugin import (
     Group,
@@ -18,6 +18,7 @@ from tensorplug_loops.held import dtypes_of
 from tensorplug_loops.schedule import columns, orders, parts, product_plans, scatters, tiles
 from tensorplug_loops.schedule.forms import Form, form_of, generalize
 from tensorplug_loops.schedule.lanes import cost
+from tensorplug_loops.schedule.launches import Launch, Program
 from tensorplug_loops.schedule.loops import Loops, is_running, reduced_axes
 from tensorplug_loops.schedule.nests import Nest
 from tensorplug_loops.schedule.pieces import cut
@@ -45,39 +46,6 @@ _LEAST: Final = 128  # elements of a segment: some vectors of neighbours
 _KERNELS_KEPT: Final = 4096
 
 _kernels: Final[dict[Hashable, tuple[Kernel, int]]] = {}
-
-
-class Launch(NamedTuple):
-    """A kernel to run: ``arrays`` by number, for each of the kernel's, ``numbers`` likewise.
-
-    ``items``: how many work-items, or work-groups, there are. ``cost``: about how many
-    instructions a work-item takes. ``steps``: of its innermost loops, at most.
-    """
-
-    kernel: Kernel
-    arrays: tuple[int, ...]
-    numbers: tuple[int, ...]
-    items: int
-    cost: int
-    steps: int = 0
-
-
-class Program(NamedTuple):
-    """Launches in order. Arrays are numbered: the inputs, the outputs, then ``temporaries``.
-
-    ``temporaries``: their dtypes and sizes in elements. ``outputs``: likewise, as they are held
-    (``Converter.held``).
-    """
-
-    launches: tuple[Launch, ...]
-    outputs: tuple[TensorType, ...]
-    temporaries: tuple[tuple[DType, int], ...]
-
-    def reads_after(self, number: int, written: int) -> bool:
-        """Return whether an array is read by a kernel after one that writes another."""
-        kernels = [each.arrays for each in self.launches]
-        first = next((at for at, arrays in enumerate(kernels) if written in arrays), len(kernels))
-        return any(number in arrays for arrays in kernels[first + 1 :])
 
 
 def plan(group: Group, machine: Machine) -> Program | None:
