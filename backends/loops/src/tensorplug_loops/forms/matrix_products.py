@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.plugin import Expression, TensorType, expressions, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_loops.forms.loops import Loops, broadcast
 from tensorplug_loops.forms.nn import epilogues
 from tensorplug_loops.forms.table import Form, FormTable, Operand
@@ -29,6 +30,7 @@ def product(
 ) -> Form:
     """Return the product of ``factor`` of matrices: loops over [*batch, row, column, inner].
 
+    Narrow floats are multiplied in the dtype that they are computed in.
     ``end``: returns, for the loops, a function of the sums.
     """
     loops = Loops((*out.shape, a.shape[-2 if transpose_a else -1]))
@@ -36,7 +38,8 @@ def product(
 
     def read(x: Operand, *place: Expression) -> Expression:
         lead = broadcast(x.shape[:-2], batch, out.shape[:-2])
-        return factor(loops.read(x, *lead, *place))
+        value = factor(loops.read(x, *lead, *place))
+        return expressions.cast(value, value.dtype.compute) if value.dtype in dt.FLOATING else value
 
     left = read(a, inner, row) if transpose_a else read(a, row, inner)
     right = read(b, column, inner) if transpose_b else read(b, inner, column)
