@@ -107,6 +107,11 @@ def is_nan(x: Expression) -> Expression:
     return expressions.apply("logical_not", is_number(x))
 
 
+def widened(x: Expression) -> Expression:
+    """Return a narrow float as a number of the dtype in which it is computed."""
+    return expressions.cast(x, x.dtype.compute) if x.dtype in dt.FLOATING else x
+
+
 def is_number(x: Expression) -> Expression:
     """Return whether a float is not NaN."""
     return expressions.apply("equal", x, x)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.plugin import Expression, TensorType, expressions, specs
-from tensorplug.plugin import dtypes as dt
-from tensorplug_loops.forms.loops import Loops, broadcast
+from tensorplug_loops.forms.loops import Loops, broadcast, widened
 from tensorplug_loops.forms.nn import epilogues
 from tensorplug_loops.forms.table import Form, FormTable, Operand
 
@@ -38,8 +37,7 @@ def product(
 
     def read(x: Operand, *place: Expression) -> Expression:
         lead = broadcast(x.shape[:-2], batch, out.shape[:-2])
-        value = factor(loops.read(x, *lead, *place))
-        return expressions.cast(value, value.dtype.compute) if value.dtype in dt.FLOATING else value
+        return widened(factor(loops.read(x, *lead, *place)))
 
     left = read(a, inner, row) if transpose_a else read(a, row, inner)
     right = read(b, column, inner) if transpose_b else read(b, inner, column)

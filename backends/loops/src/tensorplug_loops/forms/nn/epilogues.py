@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tensorplug.algorithms import channel_broadcast_shape
 from tensorplug.plugin import Expression, TensorType, expressions
-from tensorplug_loops.forms.loops import Loops, broadcast
+from tensorplug_loops.forms.loops import Loops, broadcast, widened
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,13 +48,13 @@ def prepare(
 
     def read(one: Operand) -> Expression:
         own = one.reshaped(channel_broadcast_shape(one.shape, out.rank, data_format))
-        return loops.read(own, *broadcast(own.shape, loops.axes[: out.rank], out.shape))
+        return widened(loops.read(own, *broadcast(own.shape, loops.axes[: out.rank], out.shape)))
 
     added = None if bias is None else read(bias)
     slope = read(slopes) if activation == "prelu" and slopes is not None else None
 
     def finish(total: Expression) -> Expression:
-        total = total if added is None else total + added
-        return _activated(activation, total, leakyrelu_alpha, slope)
+        total = widened(total) if added is None else widened(total) + added
+        return expressions.cast(_activated(activation, total, leakyrelu_alpha, slope), out.dtype)
 
     return finish

@@ -4,33 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorplug.algorithms import channel_broadcast_shape
-from tensorplug.plugin import Expression, KernelSpec, TensorType, expressions, specs
-from tensorplug_loops.forms.loops import Loops, broadcast
-from tensorplug_loops.forms.nn import convolution, depthwise
+from tensorplug.plugin import Expression, KernelSpec, TensorType, specs
+from tensorplug_loops.forms.nn import convolution, depthwise, epilogues
 from tensorplug_loops.forms.table import Form, FormTable, Operand
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tensorplug_loops.forms.loops import Loops
+
 forms = FormTable()
-
-
-def _activated(
-    name: str, x: Expression, alpha: float, slope: Expression | None = None
-) -> Expression:
-    """Return the activation of a sum; NaN stays NaN."""
-    apply, where = expressions.apply, expressions.where
-    if name == "relu":
-        return apply("maximum", x, 0)
-    if name == "relu6":
-        return apply("minimum", apply("maximum", x, 0), 6)
-    if name == "elu":
-        return where(x < 0, expressions.function("expm1", x), x)
-    if name == "sigmoid":
-        small = expressions.function("exp", -apply("abs", x))
-        return where(x < 0, small, 1) / (small + 1)
-    return x if name == "linear" else where(x < 0, x * (alpha if slope is None else slope), x)
 
 
 def _register(spec: KernelSpec, convolve: Callable[..., Form]) -> None:
@@ -48,19 +31,15 @@ def _register(spec: KernelSpec, convolve: Callable[..., Form]) -> None:
         out: TensorType,
     ) -> Form:
         def prepare(loops: Loops) -> Callable[[Expression], Expression]:
-            def read(one: Operand) -> Expression:
-                own = one.reshaped(channel_broadcast_shape(one.shape, out.rank, data_format))
-                return loops.read(own, *broadcast(own.shape, loops.axes[: out.rank], out.shape))
-
-            added = None if bias is None else read(bias)
-            weights = prelu_activation_weights if activation == "prelu" else None
-            slope = None if weights is None else read(weights)
-
-            def finish(total: Expression) -> Expression:
-                total = total if added is None else total + added
-                return _activated(activation, total, leakyrelu_alpha, slope)
-
-            return finish
+            return epilogues.prepare(
+                loops,
+                out,
+                bias,
+                prelu_activation_weights,
+                activation=activation,
+                leakyrelu_alpha=leakyrelu_alpha,
+                data_format=data_format,
+            )
 
         return convolve(
             x, filter, attributes=attributes, data_format=data_format, out=out, prepare=prepare
