@@ -15,6 +15,7 @@ from tensorplug.ops.matrix_products import BATCH_MAT_MUL
 from tensorplug.ops.nn import fused
 from tensorplug_loops.forms import matrix_products
 from tensorplug_loops.forms.table import Operand
+from tensorplug_loops.templates import sized
 from tensorplug_opencl.groups import loops
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def product(
         transpose_a=turned[0],
         transpose_b=turned[1],
     )
-    run = loops.compile_group(form.group, device.runtime)
+    run = loops.compile_group(sized(form.group), device.runtime)
     assert run is not None
     (result,) = run(*buffers)
     return device.to_host(result)

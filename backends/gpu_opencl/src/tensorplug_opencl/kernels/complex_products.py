@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from tensorplug.plugin import KernelRefusedError, KernelTable, TensorType, specs
 from tensorplug_loops.forms.matrix_products import product
 from tensorplug_loops.forms.table import Operand
+from tensorplug_loops.templates import sized
 from tensorplug_opencl import pairs
 from tensorplug_opencl.codegen import calls, complex_functions, layouts, templates
 from tensorplug_opencl.groups import loops
@@ -93,7 +94,7 @@ def batch_mat_mul(
     )
     form = product(Operand(wide_a, 0), Operand(wide_b, 1), wide_out)
     group = replace(form.group, name="real matrices")
-    multiply = loops.compile_group(group, runtime)
+    multiply = loops.compile_group(sized(group), runtime)
     if multiply is None:
         raise KernelRefusedError(f"products of {part} are declined")
 

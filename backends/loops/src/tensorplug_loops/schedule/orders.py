@@ -24,7 +24,8 @@ def in_order(group: Group, axes: Sequence[bool]) -> Group:
     long = [axis for axis, length in enumerate(group.shape) if length > 1]
     if not long or not axes[long[-1]] or group.folds or is_running(group):
         return group
-    if any(output.index is not None for output in group.outputs):
+    kept = tuple(not reduced for reduced in axes)
+    if any(output.index is not None or output.spans != kept for output in group.outputs):
         return group
     largest = max(group.inputs, key=lambda each: each.type.size, default=None)
     dense = None if largest is None else _dense_axis(largest, long)

@@ -13,7 +13,7 @@ from tensorplug.algorithms import (
     spatial_axes,
 )
 from tensorplug.plugin import Expression, TensorType, Window, Windows, expressions
-from tensorplug_loops.forms.loops import Loops
+from tensorplug_loops.forms.loops import Loops, widened
 from tensorplug_loops.forms.nn.windows import (
     Prepare,
     covering,
@@ -49,9 +49,10 @@ def convolve(
     batch, positions, outer = taken(data_format, loops.axes)
     index = [source(*each) for each in zip(positions, taps, windows, strict=True)]
     image = loops.read(x, *placed(data_format, batch, index, inner), outside=0)
-    value = image * loops.read(filter, *taps, inner, outer)
+    value = widened(image) * widened(loops.read(filter, *taps, inner, outer))
     finish = prepare(loops)
-    return loops.write(out, finish(over_taps(loops, "sum", value, out)))
+    total = finish(over_taps(loops, "sum", value, out))
+    return loops.write(out, expressions.cast(total, out.dtype))
 
 
 def _register_family(family: ConvolutionFamily) -> None:
