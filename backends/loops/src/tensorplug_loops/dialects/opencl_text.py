@@ -146,7 +146,7 @@ def read(value: Value, dtype: DType) -> Value:
     if dtype is not dt.bool_:
         return value
     zero = f"(uchar{value.lanes})(0)"
-    return value._replace(text=f"convert_int{value.lanes}({value.text} != {zero})", dtype=dtype)
+    return value._replace(text=f"convert_int{value.lanes}(({value.text}) != {zero})", dtype=dtype)
 
 
 def choose(condition: Value, a: Value, b: Value) -> Value:
