@@ -274,11 +274,11 @@ def _choose_runs(loops: Loops, roles: Roles, most: int) -> int:
         return 0
     length = loops.lengths[axis]
     if length < _LEAST:
-        return -length
+        return -int(length)
     lanes = min(most, 1 << (length.bit_length() - 1))
     while length % lanes >= _LEAST:  # which are copied one by one
         lanes //= 2
-    return lanes
+    return int(lanes)
 
 
 def _reads_rows(loops: Loops, roles: Roles, panels: int) -> bool:
