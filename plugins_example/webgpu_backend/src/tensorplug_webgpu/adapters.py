@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 import wgpu
+from wgpu.backends.wgpu_native.extras import set_instance_extras
 
 from tensorplug.plugin import BackendUnavailableError, DeviceInfo
 from tensorplug.plugin import dtypes as dt
@@ -14,15 +17,33 @@ if TYPE_CHECKING:
 
 HALF: Final = "shader-f16"
 _KINDS: Final = ("DiscreteGPU", "IntegratedGPU", "VirtualGPU", "CPU", "Unknown")
-# OpenGL reaches the same hardware as these, with less of WebGPU.
-_APIS: Final = ("Vulkan", "Metal", "D3D12")
+# OpenGL reaches the same hardware as these, with less of WebGPU, and complains without a screen.
+_APIS: Final = {"Vulkan": "Vulkan", "Metal": "Metal", "D3D12": "DX12"}
+
+
+@cache
+def _begin() -> None:
+    with suppress(RuntimeError):  # the program has begun with wgpu itself
+        set_instance_extras(backends=tuple(_APIS.values()))
 
 
 def find() -> list[wgpu.GPUAdapter]:
-    """Return the adapters, the best first: those of GPUs, then processors that act as one."""
+    """Return the adapters, the best first: those of GPUs, then processors that act as one.
+
+    Raises:
+        BackendUnavailableError: there is none.
+
+    """
+    _begin()
     every = [
         each for each in wgpu.gpu.enumerate_adapters_sync() if each.info["backend_type"] in _APIS
     ]
+    if not every:
+        raise BackendUnavailableError(
+            "WebGPU finds no adapter. A GPU needs its maker's driver for Vulkan, Metal or "
+            "Direct3D 12; a computer without one can use Mesa's lavapipe, which Debian and "
+            "Ubuntu call mesa-vulkan-drivers"
+        )
     return sorted(every, key=lambda each: _KINDS.index(each.info["adapter_type"]))
 
 
@@ -42,16 +63,10 @@ def choose(device: str | None) -> wgpu.GPUAdapter:
     """Return the adapter of this number, or the first whose name contains the text.
 
     Raises:
-        BackendUnavailableError: there is no such adapter.
+        BackendUnavailableError: there is no such adapter, or none at all.
 
     """
     adapters = find()
-    if not adapters:
-        raise BackendUnavailableError(
-            "WebGPU finds no adapter. A GPU needs its maker's driver for Vulkan, Metal or "
-            "Direct3D 12; a computer without one can use Mesa's lavapipe, which Debian and "
-            "Ubuntu call mesa-vulkan-drivers"
-        )
     if device is None:
         return adapters[0]
     for number, adapter in enumerate(adapters):
