@@ -74,8 +74,10 @@ def _register_family(family: ConvolutionFamily) -> None:
         batch, *positions = loops.axes[out.rank :]
         index = [source(*each) for each in zip(positions, taps, windows, strict=True)]
         image = loops.read(x, *placed(data_format, batch, index, inner), outside=0)
-        value = image * loops.read(dy, *placed(data_format, batch, positions, outer))
-        return loops.write(out, over_taps(loops, "sum", value, out))
+        slope = loops.read(dy, *placed(data_format, batch, positions, outer))
+        value = widened(image) * widened(slope)
+        total = over_taps(loops, "sum", value, out)
+        return loops.write(out, expressions.cast(total, out.dtype))
 
     @forms.form(family.backprop_input)
     def backprop_input(
@@ -103,10 +105,11 @@ def _register_family(family: ConvolutionFamily) -> None:
             each = zip(places, phases, counts, windows, strict=True)
             positions, at = zip(*[_covering(*own) for own in each], strict=True)
             value = loops.read(dy, *placed(data_format, batch, positions, outer), outside=0)
-            value = value * loops.read(filter, *at, inner, outer)
+            value = widened(value) * widened(loops.read(filter, *at, inner, outer))
             type_ = TensorType(out.dtype, tuple(lengths))
             parts.append(Operand(type_, 2 + len(made)))
-            made.append(loops.write(type_, over_taps(loops, "sum", value, out)))
+            total = over_taps(loops, "sum", value, out)
+            made.append(loops.write(type_, expressions.cast(total, out.dtype)))
         if len(parts) > 1:
             made += _joined(parts, windows, data_format, out)
         return made

@@ -7,8 +7,8 @@ from functools import reduce
 from typing import Any, Final
 
 from tensorplug.algorithms import CONVOLUTION_DEPTHWISE, channel_axis, convolution_windows
-from tensorplug.plugin import Expression, TensorType, expressions
-from tensorplug_loops.forms.loops import Loops, quotient, whole
+from tensorplug.plugin import TensorType, expressions
+from tensorplug_loops.forms.loops import Loops, quotient, whole, widened
 from tensorplug_loops.forms.nn.windows import (
     FEW,
     Prepare,
@@ -49,13 +49,8 @@ def convolve(
     *size, inner, number = filter.shape
     weight = loops.read(filter.reshaped((*size, inner * number)), *taps, outer)
     finish = prepare(loops)
-    total = over_taps(loops, "sum", _product(image, weight), out)
-    return loops.write(out, finish(expressions.cast(total, out.dtype)))
-
-
-def _product(a: Expression, b: Expression) -> Expression:
-    """Return a term of a sum, which is not rounded before its end."""
-    return expressions.cast(a, a.dtype.compute) * expressions.cast(b, b.dtype.compute)
+    total = over_taps(loops, "sum", widened(image) * widened(weight), out)
+    return loops.write(out, expressions.cast(finish(total), out.dtype))
 
 
 @forms.form(CONVOLUTION_DEPTHWISE.forward)
@@ -81,7 +76,8 @@ def backprop_filter(
     outer = channel * count + number if count > 1 else channel
     index = [source(*each) for each in zip(positions, taps, windows, strict=True)]
     image = loops.read(x, *placed(data_format, batch, index, channel), outside=0)
-    value = _product(image, loops.read(dy, *placed(data_format, batch, positions, outer)))
+    slope = loops.read(dy, *placed(data_format, batch, positions, outer))
+    value = widened(image) * widened(slope)
     added = loops.reduce("sum", value, range(kept + 4, len(loops.shape)))
     parts = TensorType(out.dtype.compute, (*lengths[:kept], *out.shape))
     first = loops.write(parts, expressions.cast(added, parts.dtype))
@@ -111,6 +107,6 @@ def backprop_input(
         outer = channel * count + number if count > 1 else channel
         slope = loops.read(dy, *placed(data_format, batch, positions, outer), outside=0)
         weight = loops.read(filter, *taps, channel, number, outside=beyond(windows))
-        values.append(_product(slope, weight))
+        values.append(widened(slope) * widened(weight))
     total = over_taps(loops, "sum", reduce(operator.add, values), out)
     return loops.write(out, expressions.cast(total, out.dtype))
