@@ -124,9 +124,12 @@ def test_backends_of_third_parties(environment, wheels):
             if entry.group == "tensorplug.backends" and entry.name not in ("cpu", "opencl"):
                 result[entry.name] = name
     assert result
-    environment.pip("install", *(str(wheels[name]) for name in set(result.values())))
+    needed = {"tensorplug-loops", *result.values()}
+    environment.pip("install", *(str(wheels[name]) for name in needed))
     assert environment.run(LISTING) == dict.fromkeys(result, "available")
-    for name in result:
+    opened = environment.run("import tensorplug as tp\nreport(list(tp.devices()))")
+    assert {"webgpu", *opened} == result.keys()  # which needs a driver for Vulkan, or the like
+    for name in opened:
         used = environment.run(USE.format(first=f"tp.set_backend({name!r})"))
         assert used == {"backend": name, **USED}
 

@@ -164,7 +164,7 @@ def _is_hashable(value: Any) -> bool:
     return True
 
 
-@pytest.mark.parametrize("value", DIFFERENT, ids=repr)
+@pytest.mark.parametrize("value", DIFFERENT, ids=lambda value: repr(value).partition(" at ")[0])
 def test_equal_values_have_equal_keys(value: Any) -> None:
     key, again = (
         tuple(freeze_attributes({"axis": given})) for given in (value, copy.deepcopy(value))
