@@ -42,7 +42,7 @@ def about(path):
 
 
 def test_all_distributions_have_one_version():
-    assert len(PROJECTS) == 12
+    assert len(PROJECTS) == 13
     version = release.current_version(ROOT)
     assert {about(path)["version"] for path in PROJECTS} == {version}
 

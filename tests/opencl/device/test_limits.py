@@ -154,4 +154,5 @@ def test_loops_that_a_driver_would_not_finish_are_refused(target, name):
     finally:
         monkey.undo()
         poor.close()
-    assert (f"more than {STEPS:,}" in refused) == (max(steps) > STEPS)
+    # Several schedules may be tried; the first loop that is too long ends each of them.
+    assert (f"more than {STEPS:,}" in refused) == (steps[-1] > STEPS)

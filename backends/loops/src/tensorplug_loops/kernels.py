@@ -101,7 +101,9 @@ def _prepared(
             group = make(sizes)[at].group
             return group if group.name else replace(group, name=entry.spec.name)
 
-        key = (prepare, given.key) if keyed and not empty and given.key is not None else None
+        known = keyed and not empty and given.key is not None
+        # Not by what is made for one table: others of the same device have the same plans.
+        key = (entry.spec.name, entry.function, given.key) if known else None
         numbers = _sources(key, given.sizes, make)
         compiled = []
         for number, sources in enumerate(numbers):
