@@ -18,10 +18,10 @@ from tensorplug.plugin import (
 )
 from tensorplug_loops import forms
 from tensorplug_loops.forms.table import Form, FormTable, Operand, Table
-from tensorplug_loops.templates import Sized, arguments, repeat
+from tensorplug_loops.templates import Sized, arguments, fixed, repeat
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from tensorplug.plugin import Backend, DType, KernelEntry
 
@@ -72,16 +72,16 @@ def kernel_table(
                 continue
             both = kept if entry.dtypes is None else entry.dtypes & (kept or entry.dtypes)
             result.prepare(entry.spec, dtypes=both)(
-                _prepared(entry, compile_group if sized else _grouped(compile_group), upload)
+                _prepared(entry, compile_group, upload, sized=sized)
             )
     return result
 
 
 def _prepared(
-    entry: KernelEntry, compile_group: Compile, upload: Upload | None
+    entry: KernelEntry, compile_group: Compile, upload: Upload | None, *, sized: bool
 ) -> Callable[..., Any]:
     multiple = entry.spec.multiple_outputs
-    keyed = "backend" not in entry.asks
+    keyed = sized and "backend" not in entry.asks
 
     def prepare(*types: Any, backend: Backend, **asked: Any) -> Callable[..., Any]:
         nonlocal keyed
@@ -89,26 +89,19 @@ def _prepared(
         if "backend" in entry.asks:
             asked["backend"] = backend
         outputs: tuple[TensorType, ...] = out if isinstance(out, tuple) else (out,)
-        given = arguments(types, asked)
         empty = not any(type_.size for type_ in outputs)
 
-        def make(sizes: Sequence[int]) -> list[Form]:
-            own, asked = given.at(sizes)
-            made = _empty(outputs) if empty else entry.function(*_operands(own), **asked)
-            return made if isinstance(made, list) else [made]
+        def make(types: Sequence[Any], asked: dict[str, Any]) -> list[Form]:
+            made = _empty(outputs) if empty else entry.function(*_operands(types), **asked)
+            return [_named(form, entry) for form in (made if isinstance(made, list) else [made])]
 
-        def group(sizes: Sequence[int], at: int) -> Group:
-            group = make(sizes)[at].group
-            return group if group.name else replace(group, name=entry.spec.name)
-
-        known = keyed and not empty and given.key is not None
-        # Not by what is made for one table: others of the same device have the same plans.
-        key = (entry.spec.name, entry.function, given.key) if known else None
-        numbers = _sources(key, given.sizes, make)
+        planned = _planned(entry, types, asked, make) if keyed and not empty else None
+        if planned is None:
+            forms = make(types, asked)
+            planned = [(fixed(form.group), form.sources) for form in forms]
         compiled = []
-        for number, sources in enumerate(numbers):
-            own = None if key is None else (key, number)
-            function = compile_group(backend, Sized(own, given.sizes, partial(group, at=number)))
+        for group, sources in planned:
+            function = compile_group(backend, group if sized else group.group)
             if function is None:
                 raise KernelRefusedError("the compiler of groups declines it")
             tables = [(at, each) for at, each in enumerate(sources) if not isinstance(each, int)]
@@ -128,19 +121,37 @@ def _prepared(
     return prepare
 
 
-def _grouped(compile_group: Compile) -> Compile:
-    return lambda backend, sized: compile_group(backend, sized.group)
+def _named(form: Form, entry: KernelEntry) -> Form:
+    group = form.group
+    return form if group.name else Form(replace(group, name=entry.spec.name), form.sources)
 
 
-def _sources(
-    key: Hashable, sizes: Sequence[int], make: Callable[[Sequence[int]], list[Form]]
-) -> list[tuple[int | Table, ...]]:
-    """Return what the groups of a kernel read."""
+def _planned(
+    entry: KernelEntry,
+    types: Sequence[Any],
+    asked: dict[str, Any],
+    make: Callable[[Sequence[Any], dict[str, Any]], list[Form]],
+) -> list[tuple[Sized, tuple[int | Table, ...]]] | None:
+    """Return groups that are planned by what is known of other sizes, and what they read.
+
+    None if the arguments have no key.
+    """
+    given = arguments(types, asked)
+    if given.key is None:
+        return None
+    # Not by what is made for one table: others of the same device have the same plans.
+    key = entry.spec.name, entry.function, given.key
 
     def read(sizes: Sequence[int]) -> list[tuple[int | Table, ...]]:
-        return [form.sources for form in make(sizes)]
+        return [form.sources for form in make(*given.at(sizes))]
 
-    return read(sizes) if key is None else repeat(key, sizes, read)
+    def group(sizes: Sequence[int], number: int) -> Group:
+        return make(*given.at(sizes))[number].group
+
+    return [
+        (Sized((key, number), given.sizes, partial(group, number=number)), sources)
+        for number, sources in enumerate(repeat(key, given.sizes, read))
+    ]
 
 
 def _signature(entry: KernelEntry) -> inspect.Signature:

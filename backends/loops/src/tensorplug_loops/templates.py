@@ -81,6 +81,11 @@ class Sized(NamedTuple):
         return repeat((self.key, more), self.sizes, lambda sizes: decide(make(sizes)))
 
 
+def fixed(group: Group) -> Sized:
+    """Return a group that is planned for itself alone."""
+    return Sized(None, (), lambda _: group)
+
+
 def sized(group: Group) -> Sized:
     """Return a group of which others have the same expressions at other sizes.
 
@@ -89,7 +94,7 @@ def sized(group: Group) -> Sized:
     inputs, outputs = group.inputs, group.outputs
     ends: list[GroupInput | GroupOutput] = [*inputs, *outputs]
     if any(each.index is not None for each in ends):
-        return Sized(None, (), lambda _: group)
+        return fixed(group)
     key = (
         group.name,
         len(group.shape),
