@@ -15,6 +15,8 @@ import wgpu
 from tensorplug.plugin import BackendMemoryError, TensorType
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tensorplug.plugin import DType, Shape
 
 _USAGE: Final = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
@@ -58,10 +60,11 @@ def _rounded(nbytes: int) -> int:
 
 
 class Pool:
-    """Memory of one device by size."""
+    """Memory of one device by size. ``submit`` starts the work that is recorded."""
 
-    def __init__(self, device: wgpu.GPUDevice) -> None:
+    def __init__(self, device: wgpu.GPUDevice, submit: Callable[[], None]) -> None:
         self._device = device
+        self._submit = submit
         self.most = min(
             device.limits["max-buffer-size"], device.limits["max-storage-buffer-binding-size"]
         )
@@ -85,11 +88,12 @@ class Pool:
             )
         with self._lock:
             free = self._free[size]
-            if free:
-                buffer = free.pop()
+            buffer = free.pop() if free else None
+            if buffer is not None:
                 self.kept -= size
-            else:
-                buffer = self._create(size)
+        if buffer is None:
+            buffer = self._create(size)
+        with self._lock:
             self.used += size
         memory = Memory(buffer, size)
         weakref.finalize(memory, self._release, buffer, size).atexit = False
@@ -99,6 +103,7 @@ class Pool:
         try:
             return self._device.create_buffer(size=size, usage=_USAGE)
         except wgpu.GPUOutOfMemoryError as error:
+            self._submit()  # what is recorded uses free memory, too; it is not destroyed before
             if not self.trim():
                 raise BackendMemoryError(
                     f"webgpu: no room for {size:,} bytes, {self.used:,} are in use"

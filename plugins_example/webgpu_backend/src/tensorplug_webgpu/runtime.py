@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 _MOST: Final = 256  # launches of a command buffer
 _GROUPS: Final = 65_535  # along one axis of a launch
 _GROUP: Final = 256  # work-items that reduce a row together
-_STEPS: Final = 65_000
+_STEPS: Final = 65_000  # of a work-item's loops, after which Mesa's processor ends them
+_BOUND: Final = 8  # bindings of buffers that a kernel keeps
 # Limits that we use as far as the adapter goes.
 _LIMITS: Final = (
     "max-buffer-size",
@@ -54,7 +55,7 @@ class Runtime:
             required_limits={name: adapter.limits[name] for name in _LIMITS},
         )
         limits = self._device.limits
-        self.pool = Pool(self._device)
+        self.pool = Pool(self._device, self.submit)
         # The memory of tensors without elements. Reading it waits for the queue.
         usage = wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.STORAGE
         self.nothing = self._device.create_buffer(size=16, usage=usage)
@@ -65,8 +66,7 @@ class Runtime:
             shared_bytes=limits["max-compute-workgroup-storage-size"],
         )
         self._arrays = limits["max-storage-buffers-per-shader-stage"]
-        # Mesa's processor ends all loops of a work-item after so many steps.
-        self._steps = _STEPS if "llvmpipe" in self.name else None
+        self._ends_loops = "llvmpipe" in self.name
         self.lock = threading.RLock()
         self._encoder: Any = None
         self._pass: Any = None
@@ -139,7 +139,7 @@ class Runtime:
             )
         if not extents.fit(kernel, planned.numbers, planned.items):
             raise KernelRefusedError("indices do not fit in 32 bits")
-        if self._steps is not None and planned.steps > self._steps:
+        if self._ends_loops and planned.steps > _STEPS:
             raise KernelRefusedError(
                 f"a loop of {planned.steps:,} steps: Mesa's processor ends one after {_STEPS:,}"
             )
@@ -209,7 +209,6 @@ class Run:
         numbers = np.zeros(-(-len(values) // 4) * 4, np.int64)
         numbers[: len(values)] = values
         self._numbers = runtime.uniform(numbers.astype(np.int32))
-        self._dtypes = [each.dtype for each in kernel.arrays]
         groups = items if kernel.group_size > 1 else -(-items // dialect.ALONE)
         rows = max(1, -(-groups // _GROUPS))
         self._groups = -(-groups // rows), rows
@@ -225,7 +224,7 @@ class Run:
         with self._runtime.lock:
             bound = self._bound.get(key)
             if bound is None:
-                if len(self._bound) >= 8:
+                if len(self._bound) >= _BOUND:
                     del self._bound[next(iter(self._bound))]
                 made = self._runtime.bind(self._bindings, [*buffers, self._numbers])
                 bound = self._bound[key] = buffers, made
