@@ -197,6 +197,51 @@ def test_no_rows_and_few(compile_group, shape):
     assert_same(compile_group(group)(*arrays), interpreter(group)(*arrays))
 
 
+WINDOWS = [  # images, channels, filters; sizes of image and window; stride, dilation, pad
+    ((2, 5, 32), (7, 9), (3, 2), 1, 1, 1),
+    ((3, 1, 7), (8, 8), (3, 3), 1, 2, 3),
+    ((1, 14, 40), (9, 6), (2, 3), 3, 1, 2),
+    ((2, 16, 16), (1, 17), (1, 5), 2, 3, 6),
+    ((5, 3, 16), (12, 21), (3, 3), 1, 1, 1),  # items share the sums
+]
+
+
+def gradient_of_filter(counts, size, window, stride, dilation, pad):
+    batch, channels, filters = counts
+    places = [
+        (n + 2 * pad - dilation * (k - 1) - 1) // stride + 1
+        for n, k in zip(size, window, strict=True)
+    ]
+    shape = (*window, channels, filters, batch, *places)
+    kh, kw, channel, filter, image, row, column = map(ex.axis, range(7))
+    index = [image, row * stride + kh * dilation - pad, column * stride + kw * dilation - pad]
+    x = TensorType(dt.float32, (batch, *size, channels))
+    dy = TensorType(dt.float32, (batch, *places, filters))
+    inputs = (
+        groups.mapped(x, [*index, channel], shape, outside=0),
+        groups.mapped(dy, [image, row, column, filter], shape),
+    )
+    value = ex.parameter(0, dt.float32) * ex.parameter(1, dt.float32)
+    kept = (True,) * 4 + (False,) * 3
+    out = GroupOutput(ex.parameter(2, dt.float32), TensorType(dt.float32, shape[:4]), kept)
+    total = Reduction("sum", value, tuple(not each for each in kept))
+    return Group("gradient of a filter", shape, inputs, (total,), (out,))
+
+
+@each_compiler
+@pytest.mark.parametrize("case", WINDOWS)
+def test_windows_are_read_where_they_lie(compile_group, case):
+    group = gradient_of_filter(*case)
+    rng = np.random.default_rng(2)
+    arrays = [rng.integers(-4, 5, each.type.shape).astype(np.float32) for each in group.inputs]
+    assert_same(compile_group(group)(*arrays), interpreter(group)(*arrays))
+    launches = plan(group, native.describe()).launches
+    copied = {
+        each.name for launch in launches for each in launch.kernel.body if isinstance(each, Shared)
+    }
+    assert copied == {"t"}  # a tile's sums, but no rows
+
+
 def test_sums_of_many_products_are_accurate():
     """The factors are read where they lie, or copied; a sum is one of blocks, or of slices."""
     for m, n, k in ((16, 64, 60_000), (5, 300, 60_000), (70, 520, 5_000)):

@@ -11,8 +11,6 @@ from tensorplug.ops.nn import fused
 from tensorplug.ops.nn.convolution import argmax_pooling, correlation, depthwise, pooling, volumes
 from tensorplug.ops.nn.convolution import convolution as conv
 from tensorplug_opencl.machine.description import describe_loops
-from tensorplug_opencl.products import tiled_products
-from tensorplug_opencl.windows import direct_filters, implicit
 
 CASES = [  # x (NHWC), filter, strides, dilations, pad (NHWC)
     ((2, 8, 8, 1), (3, 3, 1, 16), (1, 1), (1, 1), "same"),
@@ -22,8 +20,8 @@ CASES = [  # x (NHWC), filter, strides, dilations, pad (NHWC)
     ((2, 6, 5, 3), (3, 3, 3, 17), (1, 1), (2, 2), 2),
     ((2, 5, 5, 2), (2, 2, 2, 3), (3, 3), (1, 1), "same"),
     ((2, 9, 11, 2), (3, 4, 2, 3), (4, 3), (3, 2), 2),  # pixels without taps, taps in turns
-]
-WHOLE = [  # whose channels fill vectors
+    ((7, 16, 18, 3), (3, 3, 3, 16), (1, 1), (1, 1), "same"),  # few sums of many products
+    # Channels fill vectors.
     ((2, 8, 13, 16), (3, 3, 16, 32), (1, 1), (1, 1), "same"),
     ((1, 7, 70, 40), (2, 15, 40, 8), (1, 1), (1, 1), "valid"),  # strips, blocks of products
     ((2, 9, 11, 8), (3, 4, 8, 16), (1, 1), (2, 2), ((0, 0), (5, 0), (7, 1), (0, 0))),
@@ -65,38 +63,21 @@ def describe(runtime, monkeypatch, *, is_cpu):
     monkeypatch.setattr(runtime, "description", machine)
 
 
-@pytest.fixture
-def way(request, monkeypatch, core_context):
-    """Force one way of computing convolutions, for any device and shape."""
-    runtime = core_context.device.backend.runtime
+@pytest.fixture(params=["vectors", "elements"])
+def walking(request, monkeypatch, core_context):
+    """Compute in vectors of channels, as on a CPU, or element by element, as on a GPU."""
+    describe(core_context.device.backend.runtime, monkeypatch, is_cpu=request.param == "vectors")
     core_context.device.forget_plans()
-    describe(runtime, monkeypatch, is_cpu=request.param != "tiles")
-    if request.param == "tiles":  # as on a GPU; the smallest ones are built soonest
-        monkeypatch.setattr(tiled_products, "fits", lambda *_arguments: False)
-    elif request.param == "direct":
-        monkeypatch.delattr(implicit, "prepare_filter_gradient")
-        monkeypatch.setattr(direct_filters, "FEWEST", 1)
-        monkeypatch.setattr(direct_filters, "PART", 30)
-    else:
-        monkeypatch.setattr(direct_filters, "choose_tile", lambda _convolution: None)
-    yield request.param
+    yield
     core_context.device.forget_plans()
-
-
-# Each way has its programs, which some drivers take a second each to build.
-WAYS = {"direct": WHOLE, "panels": CASES, "tiles": CASES[2::2]}
 
 
 @pytest.mark.parametrize("data_format", FORMATS)
-@pytest.mark.parametrize(
-    ("way", "case"),
-    [(way, case) for way, cases in WAYS.items() for case in cases],
-    indirect=["way"],
-    ids=str,
-)
-def test_convolution_and_its_transposes(call, near, way, case, data_format):
-    del way
-    shape, filter_shape, strides, dilations, pad = case
+@pytest.mark.usefixtures("walking")
+@pytest.mark.parametrize(("shape", "filter_shape", "strides", "dilations", "pad"), CASES)
+def test_convolution_and_its_transposes(
+    call, near, shape, filter_shape, strides, dilations, pad, data_format
+):
     rng = np.random.default_rng(9)
     x, filter = (rng.integers(-9, 9, sizes).astype(float) for sizes in (shape, filter_shape))
     options = options_of(strides, dilations, pad, data_format)
@@ -122,11 +103,10 @@ def test_convolution_and_its_transposes(call, near, way, case, data_format):
     near(actual, dfilter, "float64")
 
 
-@pytest.mark.parametrize("way", ["panels", "tiles"], indirect=True)
+@pytest.mark.usefixtures("walking")
 @pytest.mark.parametrize("spec", conv.FAMILY[:3], ids=lambda spec: spec.name)
-def test_no_patches_are_written(call, monkeypatch, core_context, way, spec):
+def test_no_patches_are_written(call, monkeypatch, core_context, spec):
     """The memory in use stays below that of the patches alone, which are 9 times x."""
-    del way
     x, filter = np.ones((1, 32, 32, 16), np.float32), np.ones((3, 3, 16, 16), np.float32)
     inputs, attributes = {
         conv.CONV2D: ((x, filter), {}),
@@ -177,15 +157,6 @@ def pooled(x, dy, filter_size, strides, pad):
             if dy is not None:
                 dx[n, *inside[first], c] += dy[n, i, j, c]
     return y, dx
-
-
-@pytest.fixture(params=["vectors", "elements"])
-def walking(request, monkeypatch, core_context):
-    """Compute in vectors of channels, as on a CPU, or element by element, as on a GPU."""
-    describe(core_context.device.backend.runtime, monkeypatch, is_cpu=request.param == "vectors")
-    core_context.device.forget_plans()
-    yield
-    core_context.device.forget_plans()
 
 
 def skip_if_missing(core_context, dtype):
@@ -305,8 +276,7 @@ def test_depthwise_convolution_and_its_transposes(
 
 @pytest.mark.parametrize("data_format", ["NDHWC", "NCDHW"])
 @pytest.mark.parametrize(("channels", "outputs", "strides"), [(3, 4, (2, 1, 1)), (16, 32, 1)])
-def test_convolution_of_volumes(call, near, monkeypatch, data_format, channels, outputs, strides):
-    monkeypatch.setattr(direct_filters, "FEWEST", 1)
+def test_convolution_of_volumes(call, near, data_format, channels, outputs, strides):
     rng = np.random.default_rng(12)
     x = rng.integers(-9, 9, (2, 5, 4, 7, channels)).astype(np.float32)
     filter = rng.integers(-9, 9, (2, 3, 2, channels, outputs)).astype(np.float32)

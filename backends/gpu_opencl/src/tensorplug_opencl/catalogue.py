@@ -44,6 +44,7 @@ FORMS: Final = frozenset(
         *("MaxPoolGrad", "MaxPool3DGrad", "AvgPoolGrad", "AvgPool3DGrad"),
         *("Dilation2D", "Dilation2DBackpropInput", "Dilation2DBackpropFilter"),
         *("Conv2D", "Conv2DBackpropInput", "Conv3D", "Conv3DBackpropInputV2", "FusedConv2D"),
+        *("Conv2DBackpropFilter", "Conv3DBackpropFilterV2"),
         *("DepthwiseConv2dNative", "FusedDepthwiseConv2D", "LRN", "LRNGrad"),
         *("DepthwiseConv2dNativeBackpropInput", "DepthwiseConv2dNativeBackpropFilter"),
         *("CropAndResize", "Transform", "RotateWithOffset"),

@@ -261,17 +261,9 @@ class GroupTiles(Panels):
                 total = w.copy(load("b", dtype, w.let(self._member + at * shape.members)))
                 self._spread(roles.columns, column)
                 if self._tile.slices:
-                    self._write_part(total)
+                    self._write_part("c", self._slice, total)
                 else:
                     self._write_element(total)
-
-    def _write_part(self, total: Expression) -> None:
-        """Write the sum of a slice: slices follow one another, each as dense as the result."""
-        w, at = self.w, self._slice
-        for axis, reduced in enumerate(self._loops.reduced):
-            if not reduced:
-                at = w.let(at * w.number(f"n{axis}") + w.value(ex.axis(axis)))
-        w.emit(Store("c", at, total))
 
 
 def _vector(count: int) -> int:

@@ -91,6 +91,14 @@ class Panels:
             k = w.inputs + j
             w.emit(Store(w.array(k), w.offset(k), value))
 
+    def _write_part(self, array: str, which: Expression, total: Expression) -> None:
+        """Write the sum of a slice: slices follow one another, each as dense as the result."""
+        w, at = self.w, which
+        for axis, reduced in enumerate(self._loops.reduced):
+            if not reduced:
+                at = w.let(at * w.number(f"n{axis}") + w.value(ex.axis(axis)))
+        w.emit(Store(array, at, total))
+
     def _are_neighbours(self, root: Expression, axis: int) -> bool:
         """Return whether what a value is read from lies side by side along an axis."""
         operands = self._loops.operands

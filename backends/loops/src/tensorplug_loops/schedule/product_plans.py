@@ -60,7 +60,7 @@ def parts_of(group: Group, machine: Machine) -> Parts | None:
         shared = group_shapes.tile_of(loops, roles, machine)
         return None if shared is None else _by_groups(group, loops, machine, shared)
     tile = products.tile_of(loops, roles, machine)
-    return None if tile is None else _by_items(loops, machine, tile)
+    return None if tile is None else _by_items(group, loops, machine, tile)
 
 
 def _kept(loops: Loops, machine: Machine, tile: Tile | GroupTile) -> Made:
@@ -119,15 +119,15 @@ def _sum_of_slices(group: Group, count: int, temporary: int) -> tuple[Group, lis
     return whole, [*read, temporary]
 
 
-def _by_items(loops: Loops, machine: Machine, tile: Tile) -> Parts:
+def _by_items(group: Group, loops: Loops, machine: Machine, tile: Tile) -> Parts:
     value, dtype = loops.values, accumulated(loops.roots[0].dtype)
     batch = prod(loops.lengths[axis] for axis in tile.roles.batch)
     panels = batch * value["panels_n"]
     temporaries, launches, first = [], [], len(loops.operands)
-    vectors = tile.rows * tile.vectors * value["inner"]
+    vectors = tile.rows * tile.vectors * (value["inner"] // value["slices"])
     counts = [
         (
-            batch * value["groups_m"] * value["groups_n"],
+            value["slices"] * batch * value["groups_m"] * value["groups_n"],
             value["size_m"] * value["size_n"] * vectors,
         )
     ]
@@ -137,9 +137,15 @@ def _by_items(loops: Loops, machine: Machine, tile: Tile) -> Parts:
         counts.insert(0, (panels * value["copies"], -(-of_panel // value["copies"])))
     if tile.blocked:
         size = panels * value["panels_m"] * tile.rows * tile.columns
-        temporaries.append((dtype, size))
+        temporaries.append((dtype, value["slices"] * size))
+    if tile.slices:
+        size = batch * value["rows"] * value["columns"]
+        temporaries.append((dtype, value["slices"] * size))
     for (kernel, arrays), (items, cost) in zip(_kept(loops, machine, tile), counts, strict=True):
         numbers = tuple(loops.value(each.name) for each in kernel.numbers)
         own = [at if at >= 0 else first - 1 - at for at in arrays]
         launches.append((kernel, own, numbers, items, cost, cost))
-    return Parts(launches, temporaries)
+    if not tile.slices:
+        return Parts(launches, temporaries)
+    last = first + len(temporaries) - 1
+    return Parts(launches, temporaries, _sum_of_slices(group, value["slices"], last))

@@ -11,7 +11,7 @@ on Mathematical Software 34, 2008; here the columns' block is the one that stays
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from typing import TYPE_CHECKING
 
 from tensorplug.plugin import Expression
@@ -20,6 +20,8 @@ from tensorplug.plugin import expressions as ex
 from tensorplug_loops.recording import plain
 from tensorplug_loops.schedule.lanes import lies_near
 from tensorplug_loops.schedule.panels import Copies, number
+from tensorplug_loops.schedule.product_windows import WindowRows
+from tensorplug_loops.schedule.products import window_operand
 from tensorplug_loops.schedule.writer import ZERO
 from tensorplug_loops.statements import (
     Array,
@@ -42,7 +44,7 @@ class Tiles(Copies):
     def write(self) -> list[tuple[Kernel, list[int]]]:
         """Return the kernels, and for each the numbers of its arrays.
 
-        They are those of the operands; -1 is the first temporary, -2 the second one.
+        They are those of the operands; -1 is the first temporary, -2 the second one, and so on.
         """
         copies = self._tile.packs[1]
         return [*([self._copy_columns()] if copies else []), self._multiply()]
@@ -55,11 +57,22 @@ class Tiles(Copies):
             w.emit(Shared("a", self._dtype, tile.rows * tile.depth))
         rest, of_columns = w.divided(w.let(item()), w.number("groups_n"))
         self._batch, of_rows = w.divided(rest, w.number("groups_m"))
-        self._spread(tile.roles.batch, self._batch)
+        batch = self._batch
+        if tile.slices:
+            self._slice, batch = w.divided(self._batch, w.number("batch"))
+        self._matrix = batch
+        self._spread(tile.roles.batch, batch)
         self._columns = self._range(of_columns, "size_n", "panels_n")
         self._rows = self._range(of_rows, "size_m", "panels_m")
         if tile.blocked:
-            with w.loop(None, ZERO, w.number("blocks")) as block:
+            self._own_blocks = ZERO, w.number("blocks")
+            if tile.slices:
+                low = w.let(self._slice * w.number("share"))
+                self._own_blocks = (
+                    low,
+                    self._let_least(low + w.number("share"), w.number("blocks")),
+                )
+            with w.loop(None, *self._own_blocks) as block:
                 self._multiply_block(block)
         else:
             self._bounds = ZERO, w.number(f"n{tile.roles.inner[0]}")
@@ -70,6 +83,10 @@ class Tiles(Copies):
         if tile.blocked:
             more.append((Array("c", self._dtype, written=True), -1 - copied))
         factors = self._factors[:1] if copied else self._factors
+        if tile.slices:
+            more.append((Array("p", self._dtype, written=True), -2 - copied))
+            name = f"{self._loops.group.name}: slices"
+            return self._finish(name, self._operands(factors), *more)
         outputs = range(w.inputs, len(self._loops.operands))
         read = [*self._operands([*factors, *self._outputs]), *outputs]
         return self._finish(self._loops.group.name, read, *more)
@@ -101,10 +118,12 @@ class Tiles(Copies):
     def _panels(self, block: Expression | None) -> None:
         w, tile = self.w, self._tile
         with w.loop(None, *self._rows) as panel:
+            rows: Sequence[Expression] | WindowRows | None = None
             if tile.packs[0]:
                 split = tile.split if tile.blocked else 0
                 self._copy(0, panel, "a", ZERO, split, self._bounds, self._bounds[0])
-                rows = None
+            elif tile.windows:
+                rows = self._windows(panel)
             else:
                 rows = self._row_offsets(panel)
             with w.loop(None, *self._columns) as column:
@@ -112,7 +131,7 @@ class Tiles(Copies):
                 if block is None:
                     self._write(panel, column, shift)
                 else:
-                    last = ex.apply("equal", block + 1, w.number("blocks"))
+                    last = ex.apply("equal", block + 1, self._own_blocks[1])
                     with w.when(w.let(last)):
                         self._write(panel, column, shift)
 
@@ -133,22 +152,30 @@ class Tiles(Copies):
         return number(plain(step)) if 0 <= step <= 1 else self.w.number(f"s{k}_0_{axis}")
 
     def _row_offsets(self, panel: Expression) -> list[Expression]:
-        """Return where the rows of a tile begin; those behind the end are the last one."""
-        w, k = self.w, self._plain[0]
+        """Return where the rows of a tile begin."""
+        k = self._plain[0]
         assert k is not None
-        first = w.let(panel * self._tile.rows)
-        last = w.let(w.number("rows") - 1)
-        axes = self._tile.roles.rows
+        return [self._offset(k, places) for places in self._row_places(panel)]
+
+    def _row_places(self, panel: Expression) -> list[list[tuple[int, Expression]]]:
+        """Return where the rows of a tile are; those behind the end are the last one."""
+        w, tile = self.w, self._tile
+        first, last = w.let(panel * tile.rows), w.let(w.number("rows") - 1)
         return [
-            self._offset(k, self._places(axes, self._let_least(first + at, last)))
-            for at in range(self._tile.rows)
+            self._places(tile.roles.rows, self._let_least(first + at, last))
+            for at in range(tile.rows)
         ]
+
+    def _windows(self, panel: Expression) -> WindowRows:
+        k = window_operand(self._loops, self._tile.roles)
+        assert k is not None
+        return WindowRows(self.w, k, self._row_places(panel), self._tile.roles.inner)
 
     def _sum(
         self,
         panel: Expression,
         column: Expression,
-        rows: Sequence[Expression] | None,
+        rows: Sequence[Expression] | WindowRows | None,
         block: Expression | None,
     ) -> Expression:
         """Write the sums of a tile to the item's memory; return where its first column lies."""
@@ -156,7 +183,7 @@ class Tiles(Copies):
         width, shift = tile.columns, ZERO
         k = self._plain[1]
         if k is None:
-            own = w.let(self._batch * w.number("panels_n") + column)
+            own = w.let(self._matrix * w.number("panels_n") + column)
             base = w.let((own * w.number("inner") + self._start) * width)
             array, step = "b", number(width)
         else:
@@ -171,30 +198,44 @@ class Tiles(Copies):
         zero = ex.constant(0, dtype)
         with w.loop(None, ZERO, number(lanes), step=lanes, lanes=lanes, whole=True) as lane:
             sums = [[w.declare(zero) for _ in range(tile.vectors)] for _ in range(tile.rows)]
-            with w.loop(None, ZERO, self._depth) as at:
-                self._add(sums, at, rows, load_at=w.let(base + at * step), array=array, lane=lane)
+            if isinstance(rows, WindowRows):
+
+                def add(
+                    at: Expression, own: Sequence[tuple[Expression, Expression | None]]
+                ) -> None:
+                    vectors = self._vectors(array, w.let(base + at * step), lane)
+                    for each, (offset, inside) in zip(sums, own, strict=True):
+                        with nullcontext() if inside is None else w.when(inside):
+                            self._add_row(each, rows.array, offset, vectors)
+
+                rows.add_up(tile.split if tile.blocked else 0, self._bounds, add)
+            else:
+                with w.loop(None, ZERO, self._depth) as at:
+                    vectors = self._vectors(array, w.let(base + at * step), lane)
+                    self._add(sums, at, rows, vectors)
             if block is not None:
                 self._gather(sums, panel, column, block, lane)
             for i, j, name in _each(sums):
                 w.emit(Store("t", lane + (i * width + j * lanes), variable(name, dtype)))
         return shift
 
+    def _vectors(self, array: str, at: Expression, lane: Expression) -> list[Expression]:
+        """Return the columns of one inner element."""
+        w, tile = self.w, self._tile
+        return [
+            w.copy(load(array, self._dtype, lane + (at + j * tile.lanes)))
+            for j in range(tile.vectors)
+        ]
+
     def _add(
         self,
         sums: list[list[str]],
         at: Expression,
         rows: Sequence[Expression] | None,
-        *,
-        load_at: Expression,
-        array: str,
-        lane: Expression,
+        vectors: Sequence[Expression],
     ) -> None:
         """Add the products of one inner element."""
-        w, tile, dtype = self.w, self._tile, self._dtype
-        vectors = [
-            w.copy(load(array, dtype, lane + (load_at + j * tile.lanes)))
-            for j in range(tile.vectors)
-        ]
+        w, tile = self.w, self._tile
         if rows is None:
             own, step = (at, tile.depth) if tile.runs else (w.let(at * tile.rows), 1)
             offsets, name = [own + i * step for i in range(tile.rows)], "a"
@@ -203,15 +244,21 @@ class Tiles(Copies):
             assert k is not None
             along = w.let(at * self._step(k))
             offsets, name = [row + along for row in rows], w.array(k)
-        for i, offset in enumerate(offsets):
-            a = w.copy(load(name, dtype, offset))
-            for j, b in enumerate(vectors):
-                total = variable(sums[i][j], dtype)
-                if dtype in dt.FLOATING:
-                    added = Expression("fma", dtype, (a, b, total))
-                else:
-                    added = total + a * b
-                w.emit(Assign(sums[i][j], added))
+        for own_sums, offset in zip(sums, offsets, strict=True):
+            self._add_row(own_sums, name, offset, vectors)
+
+    def _add_row(
+        self, sums: list[str], array: str, offset: Expression, vectors: Sequence[Expression]
+    ) -> None:
+        """Add the products of a row's element."""
+        w, dtype = self.w, self._dtype
+        a = w.copy(load(array, dtype, offset))
+        for name, b in zip(sums, vectors, strict=True):
+            total = variable(name, dtype)
+            if dtype in dt.FLOATING:
+                w.emit(Assign(name, Expression("fma", dtype, (a, b, total))))
+            else:
+                w.emit(Assign(name, total + a * b))
 
     def _gather(
         self,
@@ -230,11 +277,11 @@ class Tiles(Copies):
         def place(i: int, j: int) -> Expression:
             return lane + (base + (i * tile.columns + j * tile.lanes))
 
-        with w.when(w.let(ex.apply("less", ZERO, block))):
+        with w.when(w.let(ex.apply("less", self._own_blocks[0], block))):
             for i, j, name in _each(sums):
                 before = w.copy(load("c", dtype, place(i, j)))
                 w.emit(Assign(name, variable(name, dtype) + before))
-        with w.when(w.let(block + 1 < w.number("blocks"))):
+        with w.when(w.let(block + 1 < self._own_blocks[1])):
             for i, j, name in _each(sums):
                 w.emit(Store("c", place(i, j), variable(name, dtype)))
 
@@ -250,7 +297,10 @@ class Tiles(Copies):
         def element(own: Expression, place: Expression) -> None:
             at = w.let((own - row) * tile.columns + base)
             total = w.copy(load("t", self._dtype, place + at))
-            self._write_element(total)
+            if tile.slices:
+                self._write_part("p", self._slice, total)
+            else:
+                self._write_element(total)
 
         output = self._loops.operands[-1].offset.steps
         if len(roles.columns) > 1 or output[roles.columns[-1]] != 1:
@@ -265,7 +315,7 @@ class Tiles(Copies):
             self._spread(roles.rows, own)
             written = range(w.inputs, len(self._loops.operands))
             near = lies_near(self._loops, axis, [*self._operands(self._outputs), *written])
-            lanes = tile.lanes if self._machine.vector_bytes and near else 1
+            lanes = tile.lanes if self._machine.vector_bytes and near and not tile.slices else 1
             middle = first
             if lanes > 1:
                 middle = w.let(first + ((end - first) & -lanes))

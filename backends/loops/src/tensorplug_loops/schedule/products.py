@@ -32,6 +32,7 @@ _DEPTH: Final = 2048  # bytes of a row that are multiplied before the sums are a
 _FEW: Final = 4  # times that a factor is read again where it lies
 _NARROW: Final = 16  # panels of columns
 _ITEMS: Final = 32  # that keep many cores busy
+_WAVES: Final = 4  # items for each core
 _CHUNK: Final = 32  # elements along an axis that an item copies, at least
 _PANELS: Final = 16  # of rows that an item takes, at most
 _WIDE: Final = 32  # registers, from which on tiles have twice the rows
@@ -59,7 +60,9 @@ class Tile:
     takes a part; it takes all of those behind it. ``blocked``: whether there are several blocks.
     ``runs``: whether rows are copied one after the other, since their elements lie side by side
     along the last inner axis, by a loop with so many lanes, or, if it is negative, so many times
-    without a loop; 0 if they are interleaved.
+    without a loop; 0 if they are interleaved. ``windows``: whether rows are read where they lie
+    though they are windows, which may reach over an edge. ``slices``: whether items share the
+    blocks of a tile, and write sums instead of outputs.
     """
 
     roles: Roles
@@ -71,6 +74,8 @@ class Tile:
     split: int
     blocked: bool
     runs: int = 0
+    windows: bool = False
+    slices: bool = False
 
     @property
     def columns(self) -> int:
@@ -179,6 +184,19 @@ def plain_operand(loops: Loops, roles: Roles, *, right: bool) -> int | None:
     return k if lies or not right else None
 
 
+def window_operand(loops: Loops, roles: Roles) -> int | None:
+    """Return the operand that the rows' factor is, if it is 0 outside and its index is affine."""
+    root = loops.roots[roles.left]
+    if root.op != "parameter":
+        return None
+    k = int(root.value)  # type: ignore[arg-type]  # a number
+    operand = loops.operands[k]
+    affine = not any(at.rests for at in operand.linears())
+    return (
+        k if affine and not operand.outside and operand.dtype is accumulated(root.dtype) else None
+    )
+
+
 def swapped(roles: Roles) -> Roles:
     """Return the roles with rows and columns exchanged."""
     batch, rows, columns, inner, left, right = roles
@@ -196,7 +214,7 @@ def _turned(loops: Loops, roles: Roles, lanes: int) -> Roles:
     if output[roles.rows[-1]] == 1:
         roles, other = other, roles
     own, turned = length_along(loops, roles.columns), length_along(loops, other.columns)
-    if own < lanes and turned > own:
+    if own < lanes and turned > own and (own < _LEAST or not _is_window(loops, roles)):
         return other
     grows = [plain_operand(loops, each, right=True) is None for each in (roles, other)]
     large = own * length_along(loops, roles.inner) * length_along(loops, roles.batch)
@@ -237,9 +255,15 @@ def tile_of(loops: Loops, roles: Roles, machine: Machine) -> Tile | None:
     )
     blocks = _set_blocks(loops, roles, split, depth)
     panels_m, panels_n = -(-m // rows), -(-n // (vectors * lanes))
-    near = k * n * dtype.itemsize <= machine.cache_bytes // 2 or m <= _FEW * rows
+    block = min(k, depth if m <= _NARROW * rows else k)
+    near = block * n * dtype.itemsize <= machine.cache_bytes // 2 or m <= _FEW * rows
+    in_place = _reads_rows(loops, roles, panels_n)
+    windows = not in_place and panels_n <= _FEW and _is_window(loops, roles)
+    runs = 0
+    if not (in_place or windows):
+        runs = _choose_runs(loops, roles, most if machine.vector_bytes else 1)
     packs = (
-        not _reads_rows(loops, roles, panels_n),
+        not (in_place or windows),
         not near or n < vectors * lanes or plain_operand(loops, roles, right=True) is None,
     )
     of_block = min(k, depth) * vectors * lanes * dtype.itemsize
@@ -262,8 +286,28 @@ def tile_of(loops: Loops, roles: Roles, machine: Machine) -> Tile | None:
         groups_m=-(-panels_m // size_m),
         groups_n=groups_n,
     )
-    runs = _choose_runs(loops, roles, most if machine.vector_bytes else 1) if packs[0] else 0
-    return Tile(roles, rows, vectors, lanes, depth, packs, split, blocks > 1, runs)
+    slices = _set_slices(loops, batch, blocks, machine)
+    return Tile(
+        roles, rows, vectors, lanes, depth, packs, split, blocks > 1, runs, windows, slices
+    )
+
+
+def _is_window(loops: Loops, roles: Roles) -> bool:
+    """Return whether rows are windows whose elements are neighbours along the rows."""
+    k = window_operand(loops, roles)
+    if k is None or inner_operand(loops, roles, right=False) is not None:
+        return False
+    steps = loops.operands[k].offset.steps
+    return any(steps[axis] == 1 for axis in roles.rows)
+
+
+def _set_slices(loops: Loops, batch: int, blocks: int, machine: Machine) -> bool:
+    """Set how many items share the blocks of a tile; return whether several do."""
+    value = loops.values
+    items = batch * value["groups_m"] * value["groups_n"]
+    share = -(-blocks // max(1, min(blocks, _WAVES * machine.cores // items)))
+    value.update(share=share, slices=-(-blocks // share), batch=batch)
+    return bool(value["slices"] > 1)
 
 
 def _choose_runs(loops: Loops, roles: Roles, most: int) -> int:
@@ -302,6 +346,8 @@ def _choose(m: int, n: int, lanes: int, machine: Machine) -> tuple[int, int]:
     if m > 16 * largest:
         return largest, vectors
     candidates = [each for each in (12, 8, 6, 4) if each <= largest]
+    if vectors == 1 and largest == 12:
+        candidates.append(14)
     return min(candidates, key=lambda each: -(-m // each) * (each + 2)), vectors
 
 

@@ -314,6 +314,10 @@ class Writer:
         """Return the offset of an operand's element."""
         return self._linear(self.loops.operands[k].offset, k, 0)
 
+    def index(self, k: int, j: int) -> Expression:
+        """Return an operand's index that is checked, the one numbered ``j``."""
+        return self._linear(self.loops.operands[k].checks[j].at, k, 1 + j)
+
     def inside(self, k: int) -> Expression | None:
         """Return whether an operand's element lies in the buffer; None if it does."""
         conditions: list[tuple[int, Expression]] = []
@@ -321,7 +325,7 @@ class Writer:
             if check.holds:
                 continue
             scope = self._scope(self._linear_needs(check.at))
-            index = self._let(self._linear(check.at, k, 1 + j), scope)
+            index = self._let(self.index(k, j), scope)
             low = self._let(ex.apply("less_equal", ZERO, index), scope)
             high = self._let(ex.apply("less", index, self.number(f"l{k}_{j}")), scope)
             both = self._let(ex.apply("logical_and", low, high), scope)

@@ -1,3 +1,0 @@
-"""Products of matrices."""
-
-from __future__ import annotations
