@@ -13,13 +13,15 @@ from tests.opencl.conftest import require_device
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.expressions import OPERATIONS, apply, parameter
+from tensorplug.contract.groups import Group, GroupInput, GroupOutput
 from tensorplug.contract.spec import TensorType
 from tensorplug.errors import KernelRefusedError
+from tensorplug_loops.dialects import opencl_c
+from tensorplug_loops.machine import Machine
+from tensorplug_loops.schedule import plan
 from tensorplug_opencl.backend import OpenCLBackend
 from tensorplug_opencl.catalogue import collect_tables
 from tensorplug_opencl.codegen import vectors
-from tensorplug_opencl.codegen.numbers import Value
-from tensorplug_opencl.codegen.statements import Writer
 from tensorplug_opencl.machine.limits import STEPS, Limits
 from tensorplug_opencl.trial import vector_checks
 
@@ -96,17 +98,22 @@ def test_no_program_has_longer_vectors_than_allowed():
 
 def test_functions_called_with_vectors_are_tried():
     """No program calls a built-in function of floats with vectors that the trial leaves out."""
-    texts = []
+    spans, type_ = (True,), TensorType(dt.float32, (64,))
     reals = [parameter(at, dt.float32) for at in range(3)]
+    texts = []
     for op, operation in OPERATIONS.items():
         if dt.float32 in operation.dtypes:
-            values = {at: Value("abc"[at], dt.float32) for at in range(3)}
             operands = [reals[0] < 0.0] * (op == "where") + reals
             root = apply(op, *operands[: operation.operands])
-            texts += Writer(8).write([root], values)[0]
+            outputs = (GroupOutput(root, TensorType(root.dtype, type_.shape), spans),)
+            group = Group(op, type_.shape, (GroupInput(type_, spans),) * 3, (), outputs)
+            (launch,) = plan(group, Machine(vector_bytes=32)).launches
+            texts.append(opencl_c.write(launch.kernel, op))
     called = set(re.findall(r"\b([a-z_0-9]+)\(", " ".join(texts)))
     called = {name for name in called if not name.startswith(("convert_", "as_"))}
-    assert called - {"float8"} <= vector_checks.WIDE_FUNCTIONS
+    of_kernels = {"run", "get_global_id", "__attribute__", "vec_type_hint"}
+    assert called - {"float8"} - of_kernels <= vector_checks.WIDE_FUNCTIONS
+    assert "fmod" in called
 
 
 @pytest.mark.parametrize("name", ["sum", "argmax", "cumulative_sum", "matmul", "vector"])

@@ -1,8 +1,7 @@
 """C functions that formulas may call, by kind of dtype.
 
 They are written for the types ``A`` (the operands' as computed with) and ``R`` (the ring type, see
-``ctypes.ring``), which ``define`` declares. Those that an expression describes are rendered from
-it, so each elementary function stands once: in the core.
+``ctypes.ring``), which ``define`` declares. The dialect writes those that an expression describes.
 """
 
 from __future__ import annotations
@@ -13,9 +12,11 @@ from typing import TYPE_CHECKING, Final
 
 from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import expressions
+from tensorplug_loops.dialects import opencl_c
+from tensorplug_loops.machine import Machine
+from tensorplug_loops.schedule.lowering import Lowering
+from tensorplug_loops.statements import variable
 from tensorplug_opencl.codegen import ctypes
-from tensorplug_opencl.codegen.numbers import Value
-from tensorplug_opencl.codegen.statements import Writer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -96,10 +97,7 @@ def _list_functions(dtype: DType) -> Mapping[str, str]:
 
 def _render(name: str, count: int, rule: Callable[..., Expression], dtype: DType) -> str:
     """Return the function of ``count`` operands that computes an expression."""
-    wide = dtype.compute
-    operands = {at: Value("ab"[at], wide) for at in range(count)}
-    root = rule(*(expressions.parameter(at, wide) for at in range(count)))
-    lines, (result,) = Writer(1).write([root], operands)
-    parameters = ", ".join(f"A {operand.name}" for operand in operands.values())
-    body = "\n".join(f"  {line}" for line in [*lines, f"return {result.name};"])
-    return f"\nINLINE {ctypes.computed(root.dtype)} {name}({parameters}) {{\n{body}\n}}"
+    operands = dict.fromkeys("ab"[:count], dtype.compute)
+    root = rule(*(variable(each, own) for each, own in operands.items()))
+    (lowered,) = Lowering(Machine()).lower([root])
+    return opencl_c.write_function(name, lowered, operands)

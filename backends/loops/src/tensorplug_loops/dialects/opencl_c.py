@@ -16,17 +16,11 @@ from tensorplug_loops.dialects import opencl_text as c
 from tensorplug_loops.dialects.opencl_text import Value
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from tensorplug.plugin import DType, Expression
 
 MOST_LANES: Final = 16
-_ATOMIC: Final = {"sum": "atomic_add", "max": "atomic_max", "min": "atomic_min"}
-_SIGNED: Final = {"max": "value", "min": "a"}  # the less one of two zeros
-# A multiplication and an addition are never contracted: sums rely on their rounding errors.
-_HEAD: Final = """#pragma OPENCL FP_CONTRACT OFF
-#define INLINE static inline __attribute__((always_inline))"""
-_EXTENSIONS: Final = {"half": "cl_khr_fp16", "atom_cmpxchg": "cl_khr_int64_base_atomics"}
 _ALIGNED: Final = "__attribute__((aligned(16)))"
 _LOOSE: Final = "typedef struct __attribute__((packed)) {{ {0}{1} v; }} loose_{0}{1};"
 
@@ -44,6 +38,15 @@ def write(kernel: st.Kernel, title: str, *, narrow: bool = False, apart: bool = 
 
     """
     return _Writer(narrow=narrow).write(kernel, title, apart=apart)
+
+
+def write_function(name: str, root: Expression, operands: Mapping[str, DType]) -> str:
+    """Return a function, for a program by hand, that computes an expression of its operands.
+
+    ``root`` has ``statements.OPERATIONS`` alone (``schedule.lowering`` makes such), and variables
+    for the operands, whose dtypes are by name.
+    """
+    return _Writer(narrow=False).write_function(name, root, operands)
 
 
 class _Writer:
@@ -101,12 +104,14 @@ class _Writer:
                 "}\n",
             ]
         )
-        extensions = [
-            f"#pragma OPENCL EXTENSION {name} : enable"
-            for word, name in _EXTENSIONS.items()
-            if word in text
-        ]
-        return "\n".join([f"// {title}", *extensions, _HEAD, text])
+        return c.program(title, text)
+
+    def write_function(self, name: str, root: Expression, operands: Mapping[str, DType]) -> str:
+        self._names = {own: Value(own, dtype) for own, dtype in operands.items()}
+        parameters = ", ".join(f"{c.type_of(each)} {own}" for own, each in self._names.items())
+        result = self._value(root)
+        lines = "\n".join([*self._lines, f"return {result.text};"])
+        return f"\nINLINE {c.type_of(result)} {name}({parameters}) {{\n{lines}\n}}"
 
     # Statements ------------------------------------------------------------------------------
 
@@ -174,22 +179,10 @@ class _Writer:
 
     def _exchange(self, op: st.Combine, dtype: DType) -> str:
         """Return the name of a function that combines a number with one in memory, atomically."""
-        if dtype in (dt.int32, dt.uint32) and op in _ATOMIC:
-            return _ATOMIC[op]
-        ctype, bits = c.TYPES[dtype], c.UNSIGNED[dtype.itemsize]
-        combined = c.combined(op, Value("", dtype), "a", "value")
-        if op in _SIGNED and dtype.kind == "float":
-            # 0 and -0 are equal, and may come in any order.
-            combined = f"a == value ? (signbit({_SIGNED[op]}) ? a : value) : {combined}"
-        text = c.EXCHANGE.format(
-            name=f"{op}_{ctype}",
-            type=ctype,
-            bits=bits,
-            call="atom" if bits == "ulong" else "atomic",
-            combined=combined,
-        )
-        self._first[text] = None
-        return f"{op}_{ctype}"
+        name, text = c.exchange(op, dtype)
+        if text:
+            self._first[text] = None
+        return name
 
     def _if(self, each: st.If) -> None:
         condition, before = self._named(self._value(each.condition)), (self._mask, self._reads)

@@ -52,8 +52,14 @@ _CALLS: Final = {
 }
 _OF_BOOLS: Final = {"less": "!{0} & {1}", "less_equal": "!{0} | {1}", "equal": "{0} == {1}"}
 _EXTREMES: Final = {"max": ">=", "min": "<="}
+# A multiplication and an addition are never contracted: sums rely on their rounding errors.
+_HEAD: Final = """#pragma OPENCL FP_CONTRACT OFF
+#define INLINE static inline __attribute__((always_inline))"""
+_EXTENSIONS: Final = {"half": "cl_khr_fp16", "atom_cmpxchg": "cl_khr_int64_base_atomics"}
+_ATOMIC: Final = {"sum": "atomic_add", "max": "atomic_max", "min": "atomic_min"}
+_LESS: Final = {"max": "value", "min": "a"}  # the less one of two zeros
 # How elements meet in memory where there is no atomic operation for them.
-EXCHANGE: Final = """INLINE void {name}(global {type} *at, {type} value) {{
+_EXCHANGE: Final = """INLINE void {name}(global {type} *at, {type} value) {{
   {bits} seen = *(volatile global {bits} *)at, old;
   do {{
     old = seen;
@@ -69,6 +75,16 @@ class Value(NamedTuple):
     text: str
     dtype: DType
     lanes: int = 1
+
+
+def program(title: str, text: str) -> str:
+    """Return a whole program; the title is a comment in the first line."""
+    extensions = [
+        f"#pragma OPENCL EXTENSION {name} : enable"
+        for word, name in _EXTENSIONS.items()
+        if word in text
+    ]
+    return "\n".join([f"// {title}", *extensions, _HEAD, text])
 
 
 def literal(value: Any, dtype: DType) -> str:
@@ -162,6 +178,20 @@ def combined(op: Combine, like: Value, a: str, b: str) -> str:
     if op in _RING:
         return _ring(like, a, _RING[op], b)
     return f"(({a} {_EXTREMES[op]} {b}) | ({a} != {a})) ? {a} : {b}"
+
+
+def exchange(op: Combine, dtype: DType) -> tuple[str, str]:
+    """Return the function that combines a number with one in memory, atomically, and its text."""
+    if dtype in (dt.int32, dt.uint32) and op in _ATOMIC:
+        return _ATOMIC[op], ""
+    ctype, bits = TYPES[dtype], UNSIGNED[dtype.itemsize]
+    made = combined(op, Value("", dtype), "a", "value")
+    if op in _LESS and dtype.kind == "float":
+        # 0 and -0 are equal, and may come in any order.
+        made = f"a == value ? (signbit({_LESS[op]}) ? a : value) : {made}"
+    name = f"{op}_{ctype}"
+    call = "atom" if bits == "ulong" else "atomic"
+    return name, _EXCHANGE.format(name=name, type=ctype, bits=bits, call=call, combined=made)
 
 
 def _ring(like: Value, a: str, sign: str, b: str) -> str:
