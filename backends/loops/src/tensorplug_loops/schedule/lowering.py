@@ -161,11 +161,12 @@ def extreme(larger: bool, a: Expression, b: Expression) -> Expression:  # noqa: 
     """Return the larger or the smaller of two numbers, NaN if one is."""
     if a.dtype is dt.bool_:
         return ex.apply("logical_or" if larger else "logical_and", a, b)
-    chosen = ex.where(b < a if larger else a < b, a, b)
+    chosen = ex.where(a < b if larger else b < a, b, a)
     if a.dtype not in dt.FLOATING:
         return chosen
-    # One instruction of x86, which gives b if an operand is NaN; then NaN if a is.
-    return ex.where(ex.apply("equal", a, a), chosen, a)
+    # One instruction of x86, which gives a if an operand is NaN; then NaN if b is. In a chain, b
+    # is what is new: if a were asked twice, compilers would take twice as long for each more.
+    return ex.where(ex.apply("equal", b, b), chosen, b)
 
 
 def _with(
