@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
+from tensorplug.compile.fusion import groups
+from tensorplug.compile.fusion.structures import find_key
 from tensorplug.errors import ArgumentError, ShapeError
 from tensorplug.ops.extents import SLICE
 from tensorplug.plugin import dispatch
@@ -119,6 +121,36 @@ def test_a_function_is_traced_once_for_sizes_that_nothing_reads(name: str) -> No
 
     results(tp.compile(f))
     assert len(calls) == 3
+
+
+def centred(x: Any) -> Any:
+    """Divide by numbers of elements, in several groups."""
+    c = x - tp.mean(x, axis=0)
+    h = tp.tanh(c / tp.sqrt(tp.mean(c * c, axis=0) + 1)) @ tp.asarray(WEIGHTS)
+    return tp.exp(h - tp.mean(h, axis=0)) * 2, tp.sum(h, axis=1)
+
+
+@pytest.mark.parametrize("f", [block, centred, to_both], ids=["block", "centred", "tree"])
+def test_a_program_is_made_once_for_sizes_that_compare_alike(
+    f: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = []
+    monkeypatch.setattr(groups, "find_key", lambda *a, **b: found.append(1) or find_key(*a, **b))
+    compiled = tp.compile(f)
+    lengths = (9, 11, 1500, 13, 12, 10, 1600)
+    for n in lengths:
+        compiled(tp.asarray(numbers(n, WIDTH)))
+    assert len(found) <= 2  # for few elements, and for many
+    for n in lengths:
+        x = tp.asarray(numbers(n, WIDTH))
+        mine, fresh = compiled.program(x), tp.compile(f).program(x)
+        assert str(mine) == str(fresh)
+        assert mine.memory() == fresh.memory()
+        with tp.profile() as report:
+            results = tree.flatten(compiled(x))[0]
+        assert str(report).startswith(f"{len(mine.calls)} kernel calls")
+        for a, b in zip(results, tree.flatten(f(x))[0], strict=True):
+            np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=2e-4, atol=2e-5)
 
 
 def test_pairs_of_sizes_that_are_equal_once_are_traced_again() -> None:

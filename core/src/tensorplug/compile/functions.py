@@ -30,8 +30,9 @@ from tensorplug.compile.arguments.signatures import (
 )
 from tensorplug.compile.derivatives import run_recorded
 from tensorplug.compile.specialized import Specialized
+from tensorplug.compile.templates import Template
 from tensorplug.compile.tracing.bodies import Body, Request, trace_request
-from tensorplug.compile.tracing.replays import Template, may_replay, replay, without_sizes
+from tensorplug.compile.tracing.replays import may_replay, without_sizes
 from tensorplug.contract.arguments import flag
 from tensorplug.dispatch.commitment import find_root
 from tensorplug.dispatch.context import current_context, engine_of
@@ -40,7 +41,6 @@ from tensorplug.errors import (
     ArgumentError,
     CompileError,
     DeviceMismatchError,
-    KernelRefusedError,
     TensorplugError,
 )
 from tensorplug.tensors import tree
@@ -341,32 +341,16 @@ class Compiled(Generic[P, R]):
     def _trace_anew(self, request: Request, signature: tuple[Hashable, ...]) -> Specialized:
         """Trace the function; keep the trace, if calls with other sizes may use it again."""
         traced = trace_request(request)
+        special = Specialized.of(request, traced)
         if may_replay(traced):
-            template = Template(traced, request.device, request.floats)
+            template = Template(traced, request, special)
             key = without_sizes(signature)
             remember(self._templates, key, request.floats.given, template, LIMIT)
-        return Specialized.of(request, traced)
+        return special
 
     def _replay(self, request: Request, signature: tuple[Hashable, ...]) -> Specialized | None:
         """Return the program for a call, by a trace at other sizes; None if there is none."""
         if not self._templates:
             return None
         template = find(self._templates, without_sizes(signature), request.floats.given)
-        if (
-            template is None
-            or template.traced.state is not request.engine.registry.state
-            or template.device is not request.device  # a tensor that the function uses decides
-        ):
-            return None
-        traced = replay(template.traced, request)
-        if traced is None:
-            return None
-        template.used = True
-        request = request._replace(floats=template.floats)
-        try:
-            special = Specialized.of(request, traced)
-        except (KernelRefusedError, ArgumentError):
-            # A kernel leaves a call of these sizes to its decomposition, or refuses it.
-            return None
-        special.shared = True
-        return special
+        return None if template is None else template.specialize(request)

@@ -6,7 +6,7 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.compile.fusion.epilogues import add_epilogues
-from tensorplug.compile.fusion.layouts import choose_layouts
+from tensorplug.compile.fusion.layouts import choose_layouts, find_windowed
 from tensorplug.compile.programs.executable import Executable
 from tensorplug.compile.programs.program import Program
 from tensorplug.compile.tracing.bodies import call_body
@@ -21,11 +21,9 @@ if TYPE_CHECKING:
     from tensorplug.compile.arguments.floats import Floats
     from tensorplug.compile.tracing.bodies import Request, Traced
     from tensorplug.compile.tracing.calls import Call
-    from tensorplug.compile.tracing.values import Constant, Value
     from tensorplug.contract.backend import Buffer
     from tensorplug.dispatch.context import Context
     from tensorplug.dispatch.device import Device, Placement
-    from tensorplug.engine.engine import Engine
 
 
 _new: Final = object.__new__
@@ -35,18 +33,18 @@ _NO_NODES: Final = repeat(None)
 class Specialized:
     """A compiled function for one signature.
 
-    Its fields are those of the request and of the trace. ``shared``: whether its groups are those
+    Its fields are those of the request and of the trace. ``is_general``: whether other sizes may
+    have the same calls and groups. ``shared``: whether its groups are those
     of another signature, which differs in sizes alone; ``used``: whether a call has found it since
     it was kept, or last asked; ``derivatives``: by the inputs that need gradients.
     """
 
-    used = False
+    used = is_general = False
 
     def __init__(self, request: Request, traced: Traced, executable: Executable) -> None:
         self.engine, self.device, self.body, arguments, self.floats, _, _ = request
         self.executable = executable
-        fusion = executable.program.fusion
-        self.shared: bool = fusion is not None and fusion.known
+        self.shared = False
         self.state = traced.state
         self.autocast = traced.autocast
         self.derivatives: dict[Hashable, Any] = {}
@@ -66,9 +64,20 @@ class Specialized:
     @classmethod
     def of(cls, request: Request, traced: Traced) -> Specialized:
         """Return the function with the program that the trace recorded."""
-        calls, inputs, results, free = traced[:4]
-        executable = make_executable(request.engine, request.device, calls, inputs, results, free)
-        return cls(request, traced, executable)
+        engine, device = request[:2]
+        calls, results = eliminate_common_calls(traced.calls, traced.wanted)
+        calls = eliminate_dead_calls(calls, results)
+        is_general = not find_windowed(calls)
+        calls, results = choose_layouts(engine, calls, results)
+        declined: list[Call] = []
+        calls = eliminate_dead_calls(calls, results)
+        calls = add_epilogues(engine, calls, results, declined)
+        program = Program(device, traced.inputs, calls, results)
+        executable = Executable(engine, program, small=True, donated=traced.free)
+        special = cls(request, traced, executable)
+        special.shared = program.fusion is not None and program.fusion.known
+        special.is_general = is_general and not declined and executable.is_general
+        return special
 
     def place(self, placement: Placement) -> Placement:
         """Return the placement of a result, or of what a gradient needs or yields."""
@@ -155,21 +164,6 @@ class Specialized:
         del tensors[count:]
         for cell, at, number in self.held:
             cell.value = number if at is None else numbers[at]
-
-
-def make_executable(
-    engine: Engine,
-    device: Device,
-    calls: Sequence[Call],
-    inputs: list[Value],
-    results: Sequence[Value | Constant],
-    free: list[Value],
-) -> Executable:
-    """Return the program of recorded calls, without repeated and dead ones."""
-    calls, results = eliminate_common_calls(calls, results)
-    calls, results = choose_layouts(engine, eliminate_dead_calls(calls, results), results)
-    calls = add_epilogues(engine, eliminate_dead_calls(calls, results), results)
-    return Executable(engine, Program(device, inputs, calls, results), small=True, donated=free)
 
 
 def upload(device: Device, floats: Floats, numbers: Sequence[float]) -> list[Buffer]:

@@ -14,14 +14,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tensorplug.contract.entries import DecompositionEntry
-    from tensorplug.contract.spec import InputType
+    from tensorplug.contract.spec import InputType, TensorType
     from tensorplug.dispatch.tensor import Tensor
     from tensorplug.engine.plans import Step
 
 
-def at_sizes(plan: Plan, inputs: Sequence[InputType]) -> Plan:
-    """Return the plan of the same native call for inputs of other sizes, not yet ``complete``."""
-    outputs = plan.spec._infer_outputs(inputs, plan.attributes)
+def at_sizes(plan: Plan, inputs: Sequence[InputType], outputs: Sequence[TensorType]) -> Plan:
+    """Return the plan of the same native call for operands of other sizes, not yet ``complete``.
+
+    The types are interned.
+    """
     other = Plan(
         plan.spec, plan.attributes, plan.device, inputs, outputs, plan.state, interned=True
     )

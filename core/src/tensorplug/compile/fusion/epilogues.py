@@ -71,12 +71,18 @@ class _Match(NamedTuple):
     weights: Operand | None = None  # of a PReLU
 
 
-def add_epilogues(engine: Engine, calls: Sequence[Call], results: Iterable[Operand]) -> list[Call]:
+def add_epilogues(
+    engine: Engine,
+    calls: Sequence[Call],
+    results: Iterable[Operand],
+    declined: list[Call] | None = None,
+) -> list[Call]:
     """Return the calls with fused ones in the place of products and what ends them.
 
-    ``results``: the values that the program returns. A bias alone is left to the elementwise calls
-    that use the sum, whose group adds it without a pass of its own; not if elements are moved
-    between product and bias, since groups begin after that.
+    ``results``: the values that the program returns. ``declined``: gets the calls that end a
+    product, for which there is no kernel at these sizes. A bias alone is left to the elementwise
+    calls that use the sum, whose group adds it without a pass of its own; not if elements are
+    moved between product and bias, since groups begin after that.
     """
     calls = list(calls)
     finder = _Finder(engine, calls, results)
@@ -88,6 +94,10 @@ def add_epilogues(engine: Engine, calls: Sequence[Call], results: Iterable[Opera
         moves = [calls[number] for number in match.moves]
         made = _fuse(engine, calls[match.place], call, match, moves)
         if made is None:
+            continue
+        if not _is_own(made):
+            if declined is not None:
+                declined.append(call)
             continue
         if moves:  # the last one makes the result of ``call``, in its place
             *_, last = moves
@@ -184,7 +194,7 @@ def _is_own(call: Call) -> bool:
 def _fuse(
     engine: Engine, producing: Call, call: Call, match: _Match, moves: Sequence[Call]
 ) -> Call | None:
-    """Return the fused call; None if the backend has no kernel.
+    """Return the fused call, for which a backend may have no kernel; None if there is none.
 
     It makes what ``call`` makes, before the ``moves``.
     """
@@ -211,8 +221,7 @@ def _fuse(
     # Resolved without data: a backend may decline this very shape, and the calls stay as they are.
     plan, _ = engine.explain(spec, product.device, [*product.inputs, *ends], attributes)
     outputs = producing.outputs if moves else call.outputs
-    made = Call(plan, [*producing.inputs, *operands], outputs, call.site)
-    return made if _is_own(made) else None
+    return Call(plan, [*producing.inputs, *operands], outputs, call.site)
 
 
 def _carried(

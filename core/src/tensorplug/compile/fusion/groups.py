@@ -25,7 +25,7 @@ from tensorplug.compile.fusion.steps import (
     is_plain_reduction,
     reduces,
 )
-from tensorplug.compile.fusion.structures import KEPT, FusedCall, Structure, find_key
+from tensorplug.compile.fusion.structures import KEPT, FusedCall, Keyed, Structure, find_key
 from tensorplug.contract.dtypes import STORAGE, string
 
 if TYPE_CHECKING:
@@ -50,11 +50,13 @@ class Fusion(NamedTuple):
     """The groups of a program; ``alone``: the other calls by position, each with the reason.
 
     ``known``: whether they are those of another program, which differs in sizes alone.
+    ``general``: the key and the structure by which other sizes have the same groups, if any.
     """
 
     groups: Sequence[FusedCall]
     alone: Mapping[int, str]
     known: bool = False
+    general: tuple[Keyed, Structure] | None = None
 
 
 @dataclass(eq=False)
@@ -99,7 +101,7 @@ def fuse(
         known: Structure | None = device.structures.get(keyed.key)
         bound = None if known is None else known.bind(groups, keyed)
         if known is not None and bound is not None:
-            return Fusion(bound, known.alone, known=bool(bound))
+            return Fusion(bound, known.alone, known=bool(bound), general=(keyed, known))
     steps = Steps(engine)
     steps_of_calls = [_find_step(steps, call) for call in calls]
     leaves = Leaves(arguments)
@@ -113,6 +115,7 @@ def fuse(
             if engine.registry.state is state and not device.closed:
                 made = keyed.structure(fused, fusion.alone, leaves.counts)
                 device.remember(device.structures, keyed.key, made, KEPT)
+                return fusion._replace(general=(keyed, made))
     return fusion
 
 

@@ -58,7 +58,7 @@ def choose_layouts(
     Only programs with convolutions or pooling change.
     """
     unchanged = list(calls), list(wanted)
-    windowed = [call for call in calls if call.plan.spec in _WINDOWED]
+    windowed = find_windowed(calls)
     if not windowed:
         return unchanged
     new = Arrangements(engine, windowed[0].plan.device)
@@ -75,6 +75,11 @@ def choose_layouts(
     if new.cost >= sum(map(_cost, calls)):
         return unchanged
     return new.calls, results
+
+
+def find_windowed(calls: Sequence[Call]) -> list[Call]:
+    """Return the convolutions and poolings, for which layouts are chosen, by sizes."""
+    return [call for call in calls if call.plan.spec in _WINDOWED]
 
 
 def _plain(new: Arrangements, operand: Input) -> Input:

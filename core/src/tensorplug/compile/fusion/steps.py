@@ -160,9 +160,15 @@ def describe(plan: Plan) -> Hashable:
     by_ops = owned is not None and not (owned.entry.on_host or owned.entry.alone)
     if spec in _SHAPED or not (by_ops or spec.expression_rule or spec in _REDUCTIONS):
         return spec, plan.how, plan.owner
-    reads_sizes = by_ops and not _divides(plan)
-    sizes = declared_sizes(plan, owned) or () if reads_sizes else ()
+    sizes = sizes_of_step(plan) if by_ops else []
     return spec, plan.how, plan.owner, *freeze_attributes(plan.attributes), *sizes
+
+
+def sizes_of_step(plan: Plan) -> list[int]:
+    """Return the sizes on which the expressions of a call depend."""
+    if _divides(plan):
+        return []
+    return declared_sizes(plan, plan.state.decomposition(plan.spec.name)) or []
 
 
 def is_general(plan: Plan, step: Step | None) -> bool:

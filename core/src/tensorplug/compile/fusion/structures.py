@@ -9,7 +9,6 @@ expressions are the same objects: a backend finds by them what it has compiled.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,15 +18,16 @@ from tensorplug.compile.fusion.reuse import LEAST
 from tensorplug.compile.fusion.steps import describe, is_general
 from tensorplug.compile.tracing.values import Constant
 from tensorplug.contract.dtypes import STORAGE, string
+from tensorplug.contract.groups import Group, GroupInput, GroupOutput
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 
     from tensorplug.compile.fusion.steps import Steps
     from tensorplug.compile.tracing.calls import Call
+    from tensorplug.compile.tracing.sizes import Sizes
     from tensorplug.contract.backend import CompilesGroups
     from tensorplug.contract.dtypes import DType
-    from tensorplug.contract.groups import Group
     from tensorplug.contract.shapes import Shape
     from tensorplug.contract.spec import TensorType
 
@@ -54,7 +54,7 @@ class FusedCall(NamedTuple):
 class _Count(NamedTuple):
     """A number of elements: the product of the sizes with these numbers."""
 
-    sizes: list[int]
+    sizes: tuple[int, ...]
     dtype: DType
 
 
@@ -81,20 +81,18 @@ class Structure(NamedTuple):
     def bind(self, backend: CompilesGroups, keyed: Keyed) -> list[FusedCall] | None:
         """Return the groups for the sizes of a program; None if the backend declines one."""
         operands = keyed.operands
+        counts: dict[_Count, Constant] = {}
+        for each in [source for known in self.groups for source in known.inputs]:
+            if isinstance(each, _Count) and each not in counts:
+                counts[each] = keyed.make(each)
         bound: list[FusedCall] = []
         for known in self.groups:
             inputs = [
-                operands[each] if isinstance(each, int) else keyed.make(each)
-                for each in known.inputs
+                operands[each] if isinstance(each, int) else counts[each] for each in known.inputs
             ]
             outputs = [operands[at] for at in known.outputs]
             loops = operands[known.loops].placement.type.shape
-            group = replace(
-                known.group,
-                shape=joined(loops, known.axes),
-                inputs=_with_types(known.group.inputs, inputs),
-                outputs=_with_types(known.group.outputs, outputs),
-            )
+            group = _with_types(known.group, joined(loops, known.axes), inputs, outputs)
             run = backend.compile_group(group)
             if run is None:
                 return None
@@ -104,11 +102,27 @@ class Structure(NamedTuple):
         return bound
 
 
-def _with_types(ends: Sequence[Any], operands: Sequence[Any]) -> tuple[Any, ...]:
-    return tuple(
-        replace(end, type=operand.placement.type)
-        for end, operand in zip(ends, operands, strict=True)
-    )
+def _with_types(
+    group: Group, shape: Shape, inputs: Sequence[Any], outputs: Sequence[Any]
+) -> Group:
+    """Return a group for other operands. ``dataclasses.replace`` takes thrice as long."""
+    sources = [
+        GroupInput(operand.placement.type, end.spans, end.index, end.outside)
+        for end, operand in zip(group.inputs, inputs, strict=True)
+    ]
+    results = [
+        GroupOutput(
+            end.expression,
+            operand.placement.type,
+            end.spans,
+            end.into,
+            end.index,
+            end.combine,
+            end.initial,
+        )
+        for end, operand in zip(group.outputs, outputs, strict=True)
+    ]
+    return Group(group.name, shape, tuple(sources), group.reductions, tuple(results), group.folds)
 
 
 class Keyed(NamedTuple):
@@ -120,6 +134,12 @@ class Keyed(NamedTuple):
     key: Hashable
     operands: list[Any]
     sizes: Mapping[int, int]
+
+    def at(self, sizes: Sizes, values: Mapping[Any, Any]) -> Keyed:
+        """Return the same for other sizes; ``values``: the operands there."""
+        operands = [values.get(operand, operand) for operand in self.operands]
+        numbers = {sizes.new[size]: number for size, number in self.sizes.items()}
+        return Keyed(self.key, operands, numbers)
 
     def make(self, of: _Count) -> Constant:
         """Return a number of elements of this program."""
@@ -142,7 +162,7 @@ class Keyed(NamedTuple):
             if source not in counts:
                 return numbers[source]
             sizes = [self.sizes[size] for size in counts[source]]
-            return _Count(sizes, source.placement.type.dtype)
+            return _Count(tuple(sizes), source.placement.type.dtype)
 
         numbers = {operand: at for at, operand in enumerate(self.operands)}
         shapes: dict[Shape, int] = {}
@@ -195,7 +215,7 @@ def find_key(
     except (TypeError, ValueError):
         return None
     results = tuple([at for at, operand in enumerate(writer.operands) if operand in wanted])
-    whole = small, tuple(key), tuple(writer.described), results, writer.classes(least)
+    whole = small, tuple(key), tuple(writer.described), results, order(writer.shapes(), least)
     return Keyed(whole, writer.operands, writer.sizes)
 
 
@@ -268,11 +288,16 @@ class _Writer:
             self._patterns[shape] = known
         return known
 
-    def classes(self, least: int) -> Hashable:
-        """Return the order of the shapes by their numbers of elements, and which are large."""
-        elements = [prod(shape) for shape in self._patterns]
-        places = {size: at for at, size in enumerate(sorted({*elements}))}
-        return tuple([(places[size], size >= least) for size in elements])
+    def shapes(self) -> Iterable[Shape]:
+        """Return the different shapes of the operands."""
+        return self._patterns
+
+
+def order(shapes: Iterable[Shape], least: int) -> Hashable:
+    """Return the order of shapes by their numbers of elements, and which are large."""
+    elements = [prod(shape) for shape in shapes]
+    places = {size: at for at, size in enumerate(sorted({*elements}))}
+    return tuple([(places[size], size >= least) for size in elements])
 
 
 def _data(constant: Constant) -> Hashable:

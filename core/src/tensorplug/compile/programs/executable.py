@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import copy
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tensorplug.compile.fusion.groups import fuse
-from tensorplug.compile.fusion.reuse import OverwritingGroup, overwritten
+from tensorplug.compile.fusion.reuse import LEAST, OverwritingGroup, overwritten
+from tensorplug.compile.fusion.structures import order
 from tensorplug.compile.programs.memory import plan_memory
-from tensorplug.compile.programs.program import FlatCall
+from tensorplug.compile.programs.program import FlatCall, Program
 from tensorplug.compile.programs.straight_line import StraightLine
 from tensorplug.compile.tracing.nested import NestedPlan
-from tensorplug.compile.tracing.values import Constant
+from tensorplug.compile.tracing.replays import calls_at
+from tensorplug.compile.tracing.values import Constant, Value
 from tensorplug.dispatch.observer import execute
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.engine.operands import flatten
@@ -21,13 +25,15 @@ from tensorplug.ops import extents, movement
 from tensorplug.ops.indexing import slicing
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 
     from tensorplug.compile.fusion.structures import FusedCall
-    from tensorplug.compile.programs.program import FlatProgram, Program
+    from tensorplug.compile.programs.memory import ProgramMemory
+    from tensorplug.compile.programs.program import FlatProgram
     from tensorplug.compile.tracing.calls import Call
-    from tensorplug.compile.tracing.values import Value
+    from tensorplug.compile.tracing.sizes import Sizes
     from tensorplug.contract.backend import Buffer
+    from tensorplug.contract.tensor_types import TensorType
     from tensorplug.dispatch.observer import Observer
     from tensorplug.engine.engine import Engine
 
@@ -65,7 +71,7 @@ class Executable:
         small: bool = False,
         donated: Sequence[Value] = (),
     ) -> None:
-        self.program = program
+        self._program: Program | Callable[[], Program] = program
         for call in program.calls:
             if isinstance(call.plan, NestedPlan):
                 call.plan.prepare(engine, partial(Executable, fuses=fuses), fuses=fuses)
@@ -78,18 +84,107 @@ class Executable:
             fused = fusion.groups
         inside = {at for each in fused for at in each.members}
         flat = program.flat(inside)
-        calls = _with_groups(program, flat.calls, fused, inside) if fused else flat.calls
-        inputs = len(program.inputs)
-        self._blank = [flat.constants.get(at) for at in range(inputs, flat.slots)]
+        calls = _with_groups(program, program.slots, flat.calls, fused, inside)
+        self._alone = flat.calls
+        self._constants = flat.constants
         self._outputs = [program.slots[value] for value in program.wanted]
         self._steps = _make_steps(calls, flat)
         done = [step.done for step in self._steps]
+        inputs = len(program.inputs)
         self._line = StraightLine(calls, done, inputs, flat.constants, self._outputs)
-        program.planned = plan_memory(
-            [value.placement.type for value in program.slots],
-            inputs,
-            flat.constants,
-            flat.outputs,
+        program.planned = self._plan_memory(program)
+
+    @property
+    def program(self) -> Program:
+        """The program: its calls, as they were recorded, and its groups."""
+        if callable(self._program):
+            self._program = self._program()
+        return self._program
+
+    @property
+    def is_general(self) -> bool:
+        """Whether ``at_sizes`` may be asked: what its groups depend on is known."""
+        fusion = self.program.fusion
+        return fusion is None or fusion.general is not None
+
+    def order(self, sizes: Sizes | None = None) -> Hashable:
+        """Return what its groups depend on beside equal sizes: how many elements there are."""
+        types: dict[TensorType, None] = {}
+        for key in self.program.slots:
+            type_ = key.placement.type
+            types[type_ if sizes is None or isinstance(key, Constant) else sizes.type(type_)] = (
+                None
+            )
+        groups = self.program.device.capabilities.groups
+        least = 0 if groups is None else groups.least_group
+        shapes = [type_.shape for type_ in types]
+        return order(shapes, least), tuple([type_.nbytes >= LEAST for type_ in types])
+
+    def at_sizes(self, sizes: Sizes) -> Executable | None:
+        """Return this program at other sizes, whose ``order`` is the same.
+
+        None if the backend declines a group there.
+
+        Raises:
+            KernelRefusedError: a kernel does not take these sizes.
+
+        """
+        program, slots, fusion = self.program, self.program.slots, self.program.fusion
+        values: dict[Any, Any] = {
+            key: Value(sizes.place(key.placement)) for key in slots if isinstance(key, Value)
+        }
+        there = {values.get(key, key): at for key, at in slots.items()}
+        constants = dict(self._constants)
+        fused: Sequence[FusedCall] = ()
+        if fusion is not None:
+            assert fusion.general is not None, "else nobody asks"
+            groups: Any = program.device.capabilities.groups
+            keyed, structure = fusion.general
+            bound = structure.bind(groups, keyed.at(sizes, values))
+            if bound is None:
+                return None
+            fused = bound
+            for before, now in zip(fusion.groups, fused, strict=True):
+                for source, made in zip(before.inputs, now.inputs, strict=True):
+                    if made not in there:  # a number of elements
+                        there[made] = there.pop(source)
+                        constants[slots[source]] = made.buffer
+        inside = {at for each in fused for at in each.members}
+        alone = [call for at, call in enumerate(program.calls) if at not in inside]
+        flat = [
+            replace(known, run=program.kernel(call), unchecked=call.plan)
+            for known, call in zip(self._alone, calls_at(alone, sizes, values), strict=True)
+        ]
+        calls = _with_groups(program, there, flat, fused, inside)
+        other = copy.copy(self)
+        other._alone, other._constants = flat, constants
+        other._steps = [
+            _Step(call, step.done) for call, step in zip(calls, self._steps, strict=True)
+        ]
+        other._line = self._line.with_kernels(calls, constants)
+
+        def make() -> Program:
+            made = Program(
+                program.device,
+                [values[value] for value in program.inputs],
+                calls_at(program.calls, sizes, values),
+                [values.get(value, value) for value in program.wanted],
+            )
+            made.slots = there
+            made.fusion = None if fusion is None else fusion._replace(groups=fused, known=True)
+            made.planned = other._plan_memory(made)
+            return made
+
+        other._program = make
+        return other
+
+    def _plan_memory(self, program: Program) -> ProgramMemory:
+        types = {at: value.placement.type for value, at in program.slots.items()}
+        return plan_memory(
+            [types[at] for at in sorted(types)],
+            len(program.inputs),
+            self._constants,
+            frozenset(self._outputs),
             [
                 (step.call.outputs, step.done, step.call.overwrites, step.call.inside)
                 for step in self._steps
@@ -123,7 +218,8 @@ class Executable:
             [[slots[value] for value in call.outputs] for call in program.calls],
             frozenset(self._outputs),
         )
-        values = [*buffers, *self._blank]
+        count = max(slots.values(), default=-1) + 1
+        values = [*buffers, *[self._constants.get(at) for at in range(len(buffers), count)]]
         for call, done in zip(program.calls, last, strict=True):
             tensors = [_tensor(operand, values, slots) for operand in call.inputs]
             complete(call.plan)
@@ -168,6 +264,7 @@ def _find_owned(program: Program, donated: Sequence[Value]) -> list[Value]:
 
 def _with_groups(
     program: Program,
+    slots: Mapping[Any, int],
     calls: Sequence[FlatCall],
     groups: Sequence[FusedCall],
     inside: Collection[int],
@@ -176,7 +273,6 @@ def _with_groups(
 
     ``inside``: the places of all members.
     """
-    slots = program.slots
     last = {max(fused.members): fused for fused in groups}
     result = []
     others = iter(calls)

@@ -103,7 +103,7 @@ class Program:
 
     def _flat(self, call: Call) -> FlatCall:
         plan, slots = call.plan, self.slots
-        complete(plan)
+        run = self.kernel(call)
         return FlatCall(
             plan.spec.name,
             plan.spec if plan.takes_buffers else None,
@@ -117,10 +117,20 @@ class Program:
             ],
             tuple(slots[output] for output in call.outputs),
             plan.spec.multiple_outputs,
-            self._bound(call) or on_buffers(plan, call.inputs),
+            run,
             inside=plan.needed() if isinstance(plan, NestedPlan) else 0,
             unchecked=None if plan.published else plan,
         )
+
+    def kernel(self, call: Call) -> Callable[..., Any]:
+        """Return what a call runs on buffers.
+
+        Raises:
+            KernelRefusedError: the kernel does not take its sizes.
+
+        """
+        complete(call.plan)
+        return self._bound(call) or on_buffers(call.plan, call.inputs)
 
     def _bound(self, call: Call) -> Callable[..., Any] | None:
         """Return a call's kernel with its constants prepared; None if that changes nothing."""

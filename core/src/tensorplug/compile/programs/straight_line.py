@@ -44,6 +44,11 @@ class StraightLine:
         constants: Mapping[int, Buffer],
         outputs: Sequence[int],
     ) -> None:
+        self._make(_compile(_write(calls, done, inputs, constants, outputs)), calls, constants)
+
+    def _make(
+        self, code: CodeType, calls: Sequence[FlatCall], constants: Mapping[int, Buffer]
+    ) -> None:
         names: dict[str, Any] = {
             f"k{at}": call.run if call.unchecked is None else partial(self._check, at, call)
             for at, call in enumerate(calls)
@@ -51,11 +56,18 @@ class StraightLine:
         names |= {_name(at, constants): buffer for at, buffer in constants.items()}
         # The name by which `observers.callsite` knows lines of this package.
         names |= {"__name__": __name__, "__builtins__": {}, "references": references}
-        code = _compile(_write(calls, done, inputs, constants, outputs))
         self.run: Callable[[Sequence[Buffer], list[Buffer] | None], list[Buffer]] = FunctionType(
             code, names
         )
         """Returns the outputs, given the inputs; empties the second list, if there is one."""
+
+    def with_kernels(
+        self, calls: Sequence[FlatCall], constants: Mapping[int, Buffer]
+    ) -> StraightLine:
+        """Return the same lines with other kernels and constants in the same places."""
+        other = object.__new__(StraightLine)
+        other._make(self.run.__code__, calls, constants)
+        return other
 
     def _check(self, at: int, call: FlatCall, *operands: Any) -> Any:
         """Run a kernel for the first time, and compare its result with the spec."""

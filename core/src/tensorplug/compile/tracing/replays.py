@@ -6,42 +6,27 @@ read, still are. So their types are inferred anew, without the function and its 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.compile.tracing.bodies import find_donated
 from tensorplug.compile.tracing.calls import Call
 from tensorplug.compile.tracing.nested import NestedPlan
+from tensorplug.compile.tracing.sizes import Sizes
 from tensorplug.compile.tracing.values import Value
 from tensorplug.dispatch.device import Placement
 from tensorplug.engine.plan_calls import at_sizes
 from tensorplug.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Hashable, Mapping, Sequence
 
-    from tensorplug.compile.arguments.floats import Floats
     from tensorplug.compile.tracing.bodies import Request, Traced
-    from tensorplug.compile.tracing.values import Constant
-    from tensorplug.dispatch.device import Device
+    from tensorplug.contract.spec import TensorType
     from tensorplug.engine.plans import Plan
 
 
 class _OtherSizesError(Exception):
     """Sizes were equal, or were read, and are not the same any more."""
-
-
-@dataclass(eq=False, slots=True)
-class Template:
-    """A trace on a device that may be used again, and the floats that its function read.
-
-    ``used``: whether it was since it was stored.
-    """
-
-    traced: Traced
-    device: Device
-    floats: Floats
-    used: bool = False
 
 
 def without_sizes(signature: Sequence[Hashable]) -> Hashable:
@@ -70,102 +55,88 @@ def may_replay(traced: Traced) -> bool:
     )
 
 
-def replay(traced: Traced, request: Request) -> Traced | None:
-    """Return what the function does in another call; None if only a trace of it can tell."""
-    again = _Replay(request)
-    try:
-        inputs = again.enter(traced.inputs)
-        calls = [again.call(call) for call in traced.calls]
-        again.check(traced)
-    except (_OtherSizesError, ArgumentError):  # in a trace, an error names the line
-        return None
+class Resizing:
+    """Finds what the ``sizes`` of a trace are in other calls of its function."""
+
+    def __init__(self, traced: Traced, arguments: int) -> None:
+        self._traced = traced
+        self._arguments = [value.placement.type for value in traced.inputs[:arguments]]
+        self._plans: list[Plan] = list(dict.fromkeys(call.plan for call in traced.calls))
+        made = {value for call in traced.calls for value in call.outputs}
+        made.update(traced.inputs[:arguments])
+        used = dict.fromkeys(each for call in traced.calls for each in call.operands())
+        # Constants, variables and floats remain, as does what a variable becomes.
+        kept = [value for value in (*used, *traced.wanted) if value not in made]
+        kept += traced.wanted[len(traced.wanted) - len(traced.assigns) :]
+        self._kept = {size for value in kept for size in value.placement.type.shape}
+        self.sizes = {0, 1, *self._kept}
+        self.sizes.update(size for value in made for size in value.placement.type.shape)
+
+    def find(self, request: Request) -> Sizes | None:
+        """Return the sizes in another call; None if only a trace can tell what happens there."""
+        body = request.body
+        try:
+            return self._find([body.leaves[at] for at in body.places])
+        except (_OtherSizesError, ArgumentError):  # in a trace, an error names the line
+            return None
+
+    def _find(self, types: Sequence[TensorType]) -> Sizes:
+        new, old = {0: 0, 1: 1}, {0: 0, 1: 1}
+
+        def match(before: Sequence[int], now: Sequence[int]) -> None:
+            # So all comparisons of sizes come out as they did.
+            for a, b in zip(before, now, strict=True):
+                if new.setdefault(a, b) != b or old.setdefault(b, a) != a:
+                    raise _OtherSizesError
+
+        sizes = Sizes(new)
+        for before, now in zip(self._arguments, types, strict=True):
+            match(before.shape, now.shape)
+        kept = tuple(self._kept)
+        match(kept, kept)
+        for plan in self._plans:
+            outputs = plan.spec._infer_outputs(sizes.types(plan.inputs), plan.attributes)
+            for placement, output in zip(plan.outputs, outputs, strict=True):
+                if placement.type.dtype is not output.dtype:
+                    raise _OtherSizesError
+                match(placement.type.shape, output.shape)
+        assert self._traced.sizes_read is not None, "else it must not be used again"
+        if any(new.get(size, size) != size for size in self._traced.sizes_read):
+            raise _OtherSizesError
+        return sizes
+
+
+def replay(traced: Traced, request: Request, sizes: Sizes) -> Traced:
+    """Return what the function does in a call with other ``sizes``."""
+    values: dict[Any, Any] = {}
+    inputs = traced.inputs[: len(request.arguments)]
+    for value in (*inputs, *(output for call in traced.calls for output in call.outputs)):
+        values[value] = Value(sizes.place(value.placement))
+    inputs = [values.get(value, value) for value in traced.inputs]
     return traced._replace(
-        calls=calls,
+        calls=calls_at(traced.calls, sizes, values),
         inputs=inputs,
-        wanted=[again.operand(value) for value in traced.wanted],
+        wanted=[values.get(value, value) for value in traced.wanted],
         free=find_donated(inputs, request),
     )
 
 
-class _Replay:
-    """The calls of a trace at other sizes, one after the other."""
-
-    def __init__(self, request: Request) -> None:
-        self._device = request.device
-        self._types = [request.body.leaves[at] for at in request.body.places]
-        self._values: dict[Any, Any] = {}
-        self._placements: dict[Placement, Placement] = {}
-        self._plans: dict[Plan, Plan] = {}
-        self._new = {0: 0, 1: 1}  # the size here for a size in the trace
-        self._old = {0: 0, 1: 1}
-
-    def enter(self, inputs: Sequence[Value]) -> list[Value]:
-        """Return the inputs of the program, of which the arguments come first."""
-        for value, type_ in zip(inputs, self._types):  # noqa: B905  # others follow
-            home = self._device.home(type_.dtype) or self._device
-            self._values[value] = Value(home.placement(type_))
-            self._match(value.placement, self._values[value].placement)
-        return [self.operand(value) for value in inputs]
-
-    def operand(self, operand: Any) -> Any:
-        """Return a value here for one of the trace; constants, variables and floats remain."""
-        if isinstance(operand, list):
-            return [self.operand(member) for member in operand]
-        known = self._values.get(operand)
-        if known is None and operand is not None:
-            known = self._values[operand] = operand
-            self._match(operand.placement, operand.placement)
-        return known
-
-    def call(self, call: Call) -> Call:
-        """Return a call of the trace for its operands here."""
-        inputs = [self.operand(operand) for operand in call.inputs]
-        plan = self._plans.get(call.plan)
-        if plan is None:  # equal types have equal ones here
-            plan = self._plans[call.plan] = at_sizes(
-                call.plan, [_type_of(each) for each in inputs]
-            )
-        outputs = [Value(placement) for placement in plan.outputs]
-        for before, output in zip(call.outputs, outputs, strict=True):
-            self._match(before.placement, output.placement)
-            self._values[before] = output
-        return Call(plan, inputs, outputs, call.site)
-
-    def check(self, traced: Traced) -> None:
-        """Check that sizes on which the trace depends are the same here.
-
-        Raises:
-            _OtherSizesError: one is not.
-
-        """
-        assert traced.sizes_read is not None, "else it must not be used again"
-        if any(self._new.get(size, size) != size for size in traced.sizes_read):
-            raise _OtherSizesError
-        first = len(traced.wanted) - len(traced.assigns)
-        for value in traced.wanted[first:]:  # a variable keeps its type
-            if self.operand(value).placement is not value.placement:
-                raise _OtherSizesError
-
-    def _match(self, before: Placement, now: Placement) -> None:
-        """Note that a type of the trace is another one here.
-
-        Raises:
-            _OtherSizesError: two sizes that were equal are not, or the other way round.
-
-        """
-        known = self._placements.get(before)
-        if known is now:
-            return
-        if known is not None or before.type.dtype is not now.type.dtype:
-            raise _OtherSizesError
-        self._placements[before] = now
-        for a, b in zip(before.type.shape, now.type.shape, strict=True):
-            if self._new.setdefault(a, b) != b or self._old.setdefault(b, a) != a:
-                raise _OtherSizesError
-
-
-def _type_of(operand: Value | Constant | list[Value | Constant] | None) -> Any:
-    """Return the type of an operand, a list of types, or None."""
-    if isinstance(operand, list):
-        return [member.placement.type for member in operand]
-    return operand and operand.placement.type
+def calls_at(calls: Sequence[Call], sizes: Sizes, values: Mapping[Any, Any]) -> list[Call]:
+    """Return calls at other sizes; ``values``: the operands there that are not the same."""
+    plans: dict[Plan, Plan] = {}
+    result = []
+    for call in calls:
+        plan = plans.get(call.plan)
+        if plan is None:  # equal types have equal ones there
+            outputs = [sizes.place(placement) for placement in call.plan.outputs]
+            inputs = sizes.types(call.plan.inputs)
+            plan = plans[call.plan] = at_sizes(call.plan, inputs, [out.type for out in outputs])
+        operands = [
+            [values.get(member, member) for member in operand]
+            if isinstance(operand, list)
+            else values.get(operand, operand)
+            for operand in call.inputs
+        ]
+        results = [values[output] for output in call.outputs]
+        result.append(Call(plan, operands, results, call.site))
+    return result
