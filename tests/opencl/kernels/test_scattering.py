@@ -15,11 +15,14 @@ from tensorplug_opencl.kernels import scattering
 from tensorplug_opencl.machine.limits import STEPS
 
 
-@pytest.fixture(params=["", "1"], ids=["atomics", "in order"])
-def way(monkeypatch, request):
-    """Let later plans add in either way; each way needs separate shapes."""
-    monkeypatch.setenv(scattering.SETTING, request.param)
-    return request.param
+@pytest.fixture(params=["form", "atomics", "in order"])
+def way(monkeypatch, request, core_context):
+    """Let later plans add in each way, which needs separate shapes; return its number."""
+    number = ("form", "atomics", "in order").index(request.param)
+    monkeypatch.setenv(scattering.SETTING, "01"[number == 2])
+    if number == 1:  # CPUs take the form
+        monkeypatch.setattr(core_context.device.backend.runtime, "is_cpu", False)
+    return number
 
 
 def launched(monkeypatch):
@@ -36,8 +39,8 @@ def launched(monkeypatch):
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint16", "int32", "uint64", "float32", "float64"])
-def test_both_ways_add_the_same(call, near, way, dtype):
-    count = 701 if way else 700
+def test_all_ways_add_the_same(call, near, way, dtype):
+    count = 700 + way
     rng = np.random.default_rng(3)
     indices = rng.integers(-5, 5, (count, 1))
     updates = rng.integers(0, 50, (count, 3)).astype(dtype)
@@ -46,14 +49,21 @@ def test_both_ways_add_the_same(call, near, way, dtype):
     near(call(writing.SCATTER_ND, indices, updates, shape=(5, 3)), expected, dtype)
 
 
-def test_in_order_there_are_no_atomics(call, monkeypatch):
+def test_in_order_there_are_no_atomics(call, core_context, monkeypatch):
     seen = launched(monkeypatch)
+    runtime = core_context.device.backend.runtime
+    own = runtime.is_cpu
+    monkeypatch.setattr(runtime, "is_cpu", False)
     monkeypatch.setenv(scattering.SETTING, "1")
     call(writing.SCATTER_ND, np.zeros((13, 1), int), np.ones(13, np.float32), shape=(2,))
     assert not seen
     monkeypatch.setenv(scattering.SETTING, "0")
     call(writing.SCATTER_ND, np.zeros((14, 1), int), np.ones(14, np.float32), shape=(2,))
     assert seen
+    seen.clear()
+    monkeypatch.setattr(runtime, "is_cpu", own)
+    call(writing.SCATTER_ND, np.zeros((15, 1), int), np.ones(15, np.float32), shape=(2,))
+    assert bool(seen) is not own
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
@@ -91,16 +101,16 @@ def test_updates_in_order_give_the_same_bits_every_time(context, monkeypatch):
     assert len(sums) == 1
 
 
-def test_infinities_and_nan_add_by_atomics(call, near):
+def test_infinities_and_nan_add(call, near, way):
     updates = np.array([np.inf, 1, -np.inf, np.inf, 2, np.nan], np.float32)
     indices = np.array([[0], [0], [1], [2], [3], [4]])
-    expected = [np.inf, -np.inf, np.inf, 2, np.nan]
-    near(call(writing.SCATTER_ND, indices, updates, shape=(5,)), expected, "float32")
+    expected = [np.inf, -np.inf, np.inf, 2, np.nan, *[0] * way]
+    near(call(writing.SCATTER_ND, indices, updates, shape=(5 + way,)), expected, "float32")
 
 
 def test_updates_out_of_range_are_dropped(call, way):
-    count = 6 if way else 5
-    indices = np.array([4, -5, 1, 2**31 - 1, -(2**31), 0][:count]).reshape(-1, 1)
+    count = 5 + way
+    indices = np.array([4, -5, 1, 2**31 - 1, -(2**31), 0, 9][:count]).reshape(-1, 1)
     updates = np.arange(1, count + 1, dtype=np.float32)
     actual = call(writing.SCATTER_ND, indices, updates, shape=(4,))
     assert actual.tolist() == [6.0 if way else 0.0, 3.0, 0.0, 0.0]

@@ -1,7 +1,8 @@
-"""Adding at indices, where duplicates add up: a form would add in one work-item.
+"""Adding at indices, where duplicates add up; the form adds in one work-item.
 
-Floats are added by atomic operations in double precision, in the order that the hardware chooses:
-the result may differ in its last bit from run to run. If the user rules that out, if the device
+Floats are added in double precision: by the form on CPUs, where an atomic exchange takes as long
+as thirty additions, on others by atomic operations, in the order that the hardware chooses: the
+result may differ in its last bit from run to run. If the user rules that out, if the device
 cannot do it, and for float64, the updates are sorted by their targets, and each run of equal
 targets is added in the order of the input.
 """
@@ -9,6 +10,7 @@ targets is added in the order of the input.
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tensorplug.algorithms import scatter_depth
@@ -18,12 +20,17 @@ from tensorplug.plugin import (
     SettingsError,
     Shape,
     TensorType,
+    expressions,
     shapes,
     specs,
 )
 from tensorplug.plugin import dtypes as dt
+from tensorplug_loops.forms.indexing import writing
+from tensorplug_loops.forms.table import Operand
+from tensorplug_loops.templates import sized
 from tensorplug_opencl.codegen import calls, ctypes, folds, layouts, positions
 from tensorplug_opencl.codegen.templates import Array
+from tensorplug_opencl.groups import loops
 from tensorplug_opencl.machine.limits import STEPS
 from tensorplug_opencl.ordering import merging
 
@@ -173,7 +180,11 @@ def scatter_nd(
     kept = None if is_deterministic() else _choose_accumulator(backend, out.dtype)
     if kept is None:
         return _add_in_order(backend, targets, updates, out)
-    return _add_by_atomics(backend.runtime, targets, updates, out, kept)
+    runtime = backend.runtime
+    finishes = runtime.limits.long_loops or targets.number <= STEPS
+    if kept is dt.float64 and runtime.is_cpu and finishes:
+        return _add_by_form(runtime, targets, updates, out)
+    return _add_by_atomics(runtime, targets, updates, out, kept)
 
 
 def is_deterministic() -> bool:
@@ -246,6 +257,22 @@ def _add_by_atomics(
         narrow(sums, result)
 
     return write_narrow
+
+
+def _add_by_form(
+    runtime: Runtime, targets: Targets, updates: TensorType, out: TensorType
+) -> Write:
+    sums = TensorType(dt.float64, out.shape)
+    form = writing.scatter_nd(Operand(targets.indices, 0), Operand(updates, 1), out=sums)
+    (output,) = form.group.outputs
+    wide = replace(output, expression=expressions.cast(output.expression, sums.dtype))
+    group = replace(form.group, name=f"add {updates.dtype} in order", outputs=(wide,))
+    add = loops.compile_group(sized(group), runtime)
+    if add is None:
+        raise KernelRefusedError(f"sums in {sums.dtype} are declined")
+    sources = [each for each in form.sources if isinstance(each, int)]
+    narrow = _launch_narrow(runtime, sums.dtype, out)
+    return lambda *buffers: narrow(*add(*[buffers[at] for at in sources]), buffers[-1])
 
 
 def _launch_atomic_add(
