@@ -18,6 +18,8 @@ class Machine:
     ``segment``: how many elements along an axis a work-item takes, if it takes several.
     ``registers``: the number of vector registers. ``cores``: how many work-groups run at the same
     time. ``group_size``: work-items of a work-group, at most, 1 if there are none.
+    ``team``: of them, those that reduce a row which is not very long; 0 if as many as may. Few
+    suit a processor that acts as a GPU: a work-item at a barrier costs as much as some elements.
     ``shared_bytes``: of memory that they share. ``neighbours``: whether work-items that are
     neighbours should read neighbouring elements, as on GPUs; otherwise each takes a run of them.
     ``wide``: whether sums of float32 are taken in float64, or in float32 with their errors.
@@ -36,6 +38,7 @@ class Machine:
     registers: int = 16
     cores: int = 1
     group_size: int = 1
+    team: int = 0
     shared_bytes: int = 0
     neighbours: bool = False
     wide: bool = True

@@ -53,6 +53,11 @@ def name_of(adapter: wgpu.GPUAdapter) -> str:
     return f"{info['device'] or info['description']} ({info['backend_type']})"
 
 
+def is_processor(adapter: wgpu.GPUAdapter) -> bool:
+    """Return whether an adapter computes on the processor, as if it were a GPU."""
+    return bool(adapter.info["adapter_type"] == "CPU")
+
+
 def dtypes_of(adapter: wgpu.GPUAdapter) -> frozenset[dt.DType]:
     """Return the dtypes that an adapter computes with. WGSL has none of 64 bits, or of 8."""
     half = {dt.float16} if HALF in adapter.features else frozenset()

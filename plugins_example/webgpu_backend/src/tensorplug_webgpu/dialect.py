@@ -84,6 +84,14 @@ _SUMS: Final = frozenset({"add", "subtract", "fma"})
 _TERMS: Final = {"add": (0, 1), "subtract": (0, 1), "fma": (2,), "multiply": (0, 1)}
 _ATOMIC: Final = {"sum": "atomicAdd", "max": "atomicMax", "min": "atomicMin"}
 
+# What precedes a kernel's statements. Items that are independent are taken by a grid, each
+# work-item every so many of them: starting one costs as much as some elements.
+_GROUP: Final = f"""  let item = {{first}};
+  if (item >= {ITEMS}) {{{{ return; }}}}"""
+_ITEMS: Final = f"""  let apart = i32(groups.x * groups.y * {ALONE}u);
+  for (var item = {{first}}; item < {ITEMS};
+       item = select({ITEMS}, item + apart, {ITEMS} - item > apart)) {{{{"""
+
 # A quotient's remainder is exact in C, but WGSL's `%` rounds the quotient.
 _HELPERS: Final = {
     "rest": """fn rest(x: f32, y: f32) -> f32 {
@@ -114,7 +122,9 @@ _HELPERS: Final = {
 }
 
 
-def machine(*, half: bool, cores: int, group_size: int, shared_bytes: int) -> Machine:
+def machine(
+    *, half: bool, cores: int, group_size: int, shared_bytes: int, team: int = 0
+) -> Machine:
     """Return the description of a device, as far as schedules of loops need it.
 
     Elementary functions of WGSL are not accurate, so they are taken apart.
@@ -124,6 +134,7 @@ def machine(*, half: bool, cores: int, group_size: int, shared_bytes: int) -> Ma
         wide=False,
         cores=cores,
         group_size=group_size,
+        team=team,
         shared_bytes=shared_bytes,
         narrow=frozenset({"float16"} if half else ()),
         atomics=frozenset({"int32", "uint32"}),
@@ -159,6 +170,7 @@ class _Text:
         body = list(self._block(kernel.body, "  "))
         number = "workgroup_id" if together else "global_invocation_id"
         wide = "" if together else f" * {ALONE}u"
+        first = f"i32(place.x + place.y * groups.x{wide})"
         numbers = [each.name for each in kernel.numbers] + [ITEMS, ZERO]
         size = -(-len(numbers) // 4)
         bindings = len(kernel.arrays)
@@ -172,12 +184,11 @@ class _Text:
                 f"fn run(@builtin({number}) place: vec3<u32>,",
                 "    @builtin(num_workgroups) groups: vec3<u32>,",
                 "    @builtin(local_invocation_index) local_index: u32) {",
-                f"  let item = i32(place.x + place.y * groups.x{wide});",
                 "  let member = i32(local_index);",
                 *(self._number(at, name) for at, name in enumerate(numbers)),
-                f"  if (item >= {ITEMS}) {{ return; }}",
+                *(_GROUP if together else _ITEMS).format(first=first).splitlines(),
                 *body,
-                "}\n",
+                "}\n" if together else "}}\n",
             ]
         )
         enable = "enable f16;\n" if "f16" in text else ""

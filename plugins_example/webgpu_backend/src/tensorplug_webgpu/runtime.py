@@ -29,7 +29,11 @@ if TYPE_CHECKING:
 
 _MOST: Final = 256  # launches of a command buffer
 _GROUPS: Final = 65_535  # along one axis of a launch
-_GROUP: Final = 256  # work-items that reduce a row together
+_BUSY_PROCESSOR, _BUSY_GPU = 64, 4096  # work-groups that keep all cores busy
+_EACH: Final = 16  # items that a work-item takes, at most
+_GROUP: Final = 256  # work-items of a work-group
+_TEAM: Final = 8  # of them, those that reduce a row, where the processor acts as a GPU
+_CORES: Final = 16  # adapters do not tell
 _STEPS: Final = 65_000  # of a work-item's loops, after which Mesa's processor ends them
 _BOUND: Final = 8  # bindings of buffers that a kernel keeps
 # Limits that we use as far as the adapter goes.
@@ -59,14 +63,17 @@ class Runtime:
         # The memory of tensors without elements. Reading it waits for the queue.
         usage = wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.STORAGE
         self.nothing = self._device.create_buffer(size=16, usage=usage)
+        processor = adapters.is_processor(adapter)
         self.machine = dialect.machine(
             half=half,
-            cores=16,
+            cores=_CORES,
             group_size=min(limits["max-compute-invocations-per-workgroup"], _GROUP),
             shared_bytes=limits["max-compute-workgroup-storage-size"],
+            team=_TEAM if processor else 0,
         )
         self._arrays = limits["max-storage-buffers-per-shader-stage"]
         self._ends_loops = "llvmpipe" in self.name
+        self._busy = _BUSY_PROCESSOR if processor else _BUSY_GPU
         self.lock = threading.RLock()
         self._encoder: Any = None
         self._pass: Any = None
@@ -145,6 +152,13 @@ class Runtime:
             )
         return Run(self, planned, *self._pipeline(kernel))
 
+    def each(self, planned: Launch) -> int:
+        """Return how many independent items a work-item takes: several, if enough remain."""
+        many = planned.items // (dialect.ALONE * self._busy)
+        if self._ends_loops:
+            many = min(many, _STEPS // (planned.steps + 1))
+        return max(1, min(many, _EACH))
+
     def _pipeline(self, kernel: Kernel) -> tuple[Any, Any]:
         known = self._texts.get(id(kernel))
         if known is None:
@@ -209,7 +223,9 @@ class Run:
         numbers = np.zeros(-(-len(values) // 4) * 4, np.int64)
         numbers[: len(values)] = values
         self._numbers = runtime.uniform(numbers.astype(np.int32))
-        groups = items if kernel.group_size > 1 else -(-items // dialect.ALONE)
+        groups = items
+        if kernel.group_size == 1:
+            groups = -(-items // (dialect.ALONE * runtime.each(planned)))
         rows = max(1, -(-groups // _GROUPS))
         self._groups = -(-groups // rows), rows
         self._bound: dict[tuple[int, ...], tuple[Any, Any]] = {}

@@ -37,6 +37,7 @@ _BESIDE: Final = 8  # vectors side by side, at most
 _TEAM: Final = 64  # elements of a row, for which a work-group is worth it
 _MEMBERS: Final = 32  # work-items of a group that run at once on most GPUs
 _EACH: Final = 8  # elements of a row for each of them
+_EACH_OF_FEW: Final = 1 << 12  # likewise, where few are to share a row
 _SIDE: Final = 8  # elements along an axis, below which tiles would be mostly empty
 _STAGE: Final = 32 * 33 * 8  # bytes of a tile in the memory of a work-group, at most
 _UNROLLED: Final = 4  # elements along the last axis that are no loop
@@ -183,7 +184,7 @@ def choose_team(
 
     ``runs``: each takes a run of elements, because their order counts.
     """
-    least = min(_MEMBERS, machine.group_size)
+    least = min(_MEMBERS, machine.team or machine.group_size)
     reduced = [length for length, is_reduced in zip(lengths, axes, strict=True) if is_reduced]
     side = 1
     for length, is_reduced in zip(reversed(lengths), reversed(axes), strict=True):
@@ -197,5 +198,6 @@ def choose_team(
         axis = max(range(len(reduced)), key=reduced.__getitem__)
     if reduced[axis] < min(_TEAM, 2 * least):
         return 1, 0
-    wanted = 1 << max(reduced[axis] // _EACH - 1, 0).bit_length()
+    each = _EACH_OF_FEW if machine.team else _EACH
+    wanted = 1 << max(reduced[axis] // each - 1, 0).bit_length()
     return plain(min(machine.group_size, max(least, wanted))), axis
