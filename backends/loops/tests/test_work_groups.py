@@ -21,6 +21,7 @@ from tensorplug_conformance.interpreter import interpreter
 from tensorplug_loops import native
 from tensorplug_loops.dialects import c, opencl_c
 from tensorplug_loops.schedule import Launch, plan
+from tensorplug_loops.schedule.forms import choose_team
 from tensorplug_loops.statements import (
     Array,
     Assign,
@@ -136,3 +137,13 @@ def test_scans_in_parts(op, shape, axis):
     x = x | 1 if op == "prod" else x
     (found,), (wanted,) = native.compile_group(group, machine=machine)(x), interpreter(group)(x)
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("team", "length", "members"),
+    [(0, 4096, 256), (0, 256, 32), (8, 4096, 8), (8, 1 << 17, 32), (8, 1 << 24, 256)],
+)
+def test_few_share_a_row_where_the_processor_acts_as_a_gpu(team, length, members):
+    """But for very long rows, since Mesa's processor ends loops of 65,536 steps."""
+    machine = replace(c.MACHINE, neighbours=True, group_size=256, team=team)
+    assert choose_team((3, length), (False, True), machine, runs=False) == (members, 0)

@@ -11,6 +11,7 @@ import pytest
 
 import tensorplug as tp
 from tensorplug.plugin import specs
+from tensorplug_loops.schedule import Launch
 from tensorplug_webgpu import adapters
 
 DISTRIBUTION = "tensorplug-webgpu"
@@ -63,6 +64,26 @@ def test_many_groups_are_two_rows_of_a_launch():
     size = 65_535 * 64 + 1
     x = tp.ones((size,), dtype=tp.int32) + 1
     assert int(tp.sum(x).numpy()) == 2 * size
+
+
+@pytest.mark.parametrize(
+    ("items", "cost", "steps", "several"),
+    [
+        (1 << 27, 8, 0, True),
+        (1 << 27, 8, 4000, False),
+        (1 << 27, 4000, 0, False),
+        (64, 8, 0, False),
+    ],
+)
+def test_work_items_take_several_short_items_of_many(items, cost, steps, several, backend):
+    launch = Launch(kernel=None, arrays=(), numbers=(), items=items, cost=cost, steps=steps)
+    assert (backend.runtime.each(launch) > 1) is several
+
+
+@pytest.mark.parametrize("size", [1 << 16, (1 << 20) + 37, (1 << 22) - 1])
+def test_every_item_is_taken_once(size):
+    x = np.arange(size, dtype=np.int32)
+    np.testing.assert_array_equal((tp.asarray(x) * 3 + 1).numpy(), x * 3 + 1)
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ _MOST: Final = 256  # launches of a command buffer
 _GROUPS: Final = 65_535  # along one axis of a launch
 _BUSY_PROCESSOR, _BUSY_GPU = 64, 4096  # work-groups that keep all cores busy
 _EACH: Final = 16  # items that a work-item takes, at most
+_SHORT: Final = 2048  # instructions of a work-item that takes several items
 _GROUP: Final = 256  # work-items of a work-group
 _TEAM: Final = 8  # of them, those that reduce a row, where the processor acts as a GPU
 _CORES: Final = 16  # adapters do not tell
@@ -153,11 +154,9 @@ class Runtime:
         return Run(self, planned, *self._pipeline(kernel))
 
     def each(self, planned: Launch) -> int:
-        """Return how many independent items a work-item takes: several, if enough remain."""
-        many = planned.items // (dialect.ALONE * self._busy)
-        if self._ends_loops:
-            many = min(many, _STEPS // (planned.steps + 1))
-        return max(1, min(many, _EACH))
+        """Return how many independent items a work-item takes: several short ones, of many."""
+        enough = planned.items // (dialect.ALONE * self._busy)
+        return max(1, min(enough, _EACH, _SHORT // max(1, planned.cost, planned.steps)))
 
     def _pipeline(self, kernel: Kernel) -> tuple[Any, Any]:
         known = self._texts.get(id(kernel))
