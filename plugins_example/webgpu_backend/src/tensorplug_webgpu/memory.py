@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import wgpu
 
 from tensorplug.plugin import BackendMemoryError, TensorType
+from tensorplug_webgpu.faults import translated
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,8 +63,9 @@ def _rounded(nbytes: int) -> int:
 class Pool:
     """Memory of one device by size. ``submit`` starts the work that is recorded."""
 
-    def __init__(self, device: wgpu.GPUDevice, submit: Callable[[], None]) -> None:
+    def __init__(self, device: wgpu.GPUDevice, name: str, submit: Callable[[], None]) -> None:
         self._device = device
+        self._name = name
         self._submit = submit
         self.most = min(
             device.limits["max-buffer-size"], device.limits["max-storage-buffer-binding-size"]
@@ -101,8 +103,9 @@ class Pool:
 
     def _create(self, size: int) -> Any:
         try:
-            return self._device.create_buffer(size=size, usage=_USAGE)
-        except wgpu.GPUOutOfMemoryError as error:
+            with translated(self._name, "an allocation"):
+                return self._device.create_buffer(size=size, usage=_USAGE)
+        except BackendMemoryError as error:
             self._submit()  # what is recorded uses free memory, too; it is not destroyed before
             if not self.trim():
                 raise BackendMemoryError(

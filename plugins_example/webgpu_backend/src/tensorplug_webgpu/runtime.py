@@ -7,15 +7,17 @@ lock is held meanwhile, since a command buffer is recorded by one thread at a ti
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import wgpu
 
-from tensorplug.plugin import KernelRefusedError
+from tensorplug.plugin import DeviceLostError, KernelRefusedError
 from tensorplug.plugin import dtypes as dt
 from tensorplug_loops import extents
 from tensorplug_webgpu import adapters, dialect
+from tensorplug_webgpu.faults import compile_shader, translated
 from tensorplug_webgpu.memory import Box, Pool, bytes_of
 
 if TYPE_CHECKING:
@@ -60,7 +62,7 @@ class Runtime:
             required_limits={name: adapter.limits[name] for name in _LIMITS},
         )
         limits = self._device.limits
-        self.pool = Pool(self._device, self.submit)
+        self.pool = Pool(self._device, self.name, self.submit)
         # The memory of tensors without elements. Reading it waits for the queue.
         usage = wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.STORAGE
         self.nothing = self._device.create_buffer(size=16, usage=usage)
@@ -100,7 +102,8 @@ class Runtime:
             data = np.concatenate([data, np.zeros(-data.size % 4, np.uint8)])
         with self.lock:
             self.submit()  # copies run before the next command buffer
-            self._device.queue.write_buffer(box.memory.buffer, 0, data)
+            with translated(self.name, "an upload"):
+                self._device.queue.write_buffer(box.memory.buffer, 0, data)
 
     def read(self, box: Box) -> Array:
         """Return a copy of a box's elements, once they are computed."""
@@ -110,7 +113,8 @@ class Runtime:
         with self.lock:
             self.submit()
             nbytes = bytes_of(type_.dtype, type_.size)
-            data = self._device.queue.read_buffer(box.memory.buffer, 0, nbytes)
+            with translated(self.name, "a download"):
+                data = self._device.queue.read_buffer(box.memory.buffer, 0, nbytes)
         words = np.uint32 if type_.dtype is dt.bool_ else type_.dtype.numpy
         elements = np.frombuffer(data, words)[: type_.size].reshape(type_.shape)
         return elements.astype(bool) if type_.dtype is dt.bool_ else elements
@@ -121,15 +125,17 @@ class Runtime:
             if self._encoder is None:
                 return
             encoder, self._encoder = self._encoder, None
-            self._pass.end()
-            self._pass, self._recorded = None, 0
-            self._device.queue.submit([encoder.finish()])
+            ended, self._pass, self._recorded = self._pass, None, 0
+            with translated(self.name, "a launch"):
+                ended.end()
+                self._device.queue.submit([encoder.finish()])
 
     def synchronize(self) -> None:
         """Wait until all work is done."""
         with self.lock:
             self.submit()
-            self._device.queue.read_buffer(self.nothing)
+            with translated(self.name, "waiting"):
+                self._device.queue.read_buffer(self.nothing)
 
     # Launches --------------------------------------------------------------------------------
 
@@ -175,11 +181,12 @@ class Runtime:
             {"binding": at, "visibility": wgpu.ShaderStage.COMPUTE, "buffer": {"type": kind}}
             for at, kind in enumerate([*kinds, "uniform"])
         ]
-        bindings = device.create_bind_group_layout(entries=entries)
-        layout = device.create_pipeline_layout(bind_group_layouts=[bindings])
-        module = device.create_shader_module(code=text)
-        compute = {"module": module, "entry_point": "run"}
-        return device.create_compute_pipeline(layout=layout, compute=compute), bindings
+        module = compile_shader(device, self.name, kernel.name, text)
+        with translated(self.name, f"preparing {kernel.name!r}"):
+            bindings = device.create_bind_group_layout(entries=entries)
+            layout = device.create_pipeline_layout(bind_group_layouts=[bindings])
+            compute = {"module": module, "entry_point": "run"}
+            return device.create_compute_pipeline(layout=layout, compute=compute), bindings
 
     def bind(self, bindings: Any, buffers: Sequence[Any]) -> Any:
         """Return buffers as the arguments of a launch."""
@@ -187,11 +194,14 @@ class Runtime:
             {"binding": at, "resource": {"buffer": buffer, "offset": 0, "size": buffer.size}}
             for at, buffer in enumerate(buffers)
         ]
-        return self._device.create_bind_group(layout=bindings, entries=entries)
+        with translated(self.name, "a launch"):
+            return self._device.create_bind_group(layout=bindings, entries=entries)
 
     def uniform(self, numbers: Array) -> Any:
         """Return a small buffer of numbers."""
-        return self._device.create_buffer_with_data(data=numbers, usage=wgpu.BufferUsage.UNIFORM)
+        usage = wgpu.BufferUsage.UNIFORM
+        with translated(self.name, "a launch"):
+            return self._device.create_buffer_with_data(data=numbers, usage=usage)
 
     def record(self, pipeline: Any, arguments: Any, groups: tuple[int, int]) -> None:
         """Record a launch."""
@@ -208,7 +218,8 @@ class Runtime:
 
     def close(self) -> None:
         """Wait, and give the memory back."""
-        self.synchronize()
+        with suppress(DeviceLostError):  # then there is nothing to wait for
+            self.synchronize()
         self.pool.close()
 
 
