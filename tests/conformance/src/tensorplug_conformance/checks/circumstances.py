@@ -2,12 +2,13 @@
 
 In a second engine, after another one was closed, in a thread, deep in a recursion, in a forked
 child: every kernel must give the bits that it gave at first. This is a process of its own,
-``python -m ...circumstances LEVEL BACKEND``, because some of it would disturb other checks.
+``python -m ...circumstances LEVEL SECONDS BACKEND``, since some of it would disturb other checks.
 """
 
 from __future__ import annotations
 
 import gc
+import math
 import os
 import sys
 import threading
@@ -41,17 +42,33 @@ _FAULTS: Final = 3  # that are told
 _Calls = dict[str, Call]
 
 
-def first_calls(session: Session, level: int) -> _Calls:
-    """Call each native kernel of a level on a few small cases, and on one in further dtypes."""
-    by_kernel = {}
-    for name, entry in entries(extension_tables()).items():
-        if (name in PRIMITIVES) == (level == 2):
-            for number, dtype in enumerate(claimed_dtypes(session, entry)):
-                cases = calls_of(session, entry, dtype)
-                for at, case in enumerate(cases[:1] if number else cases):
-                    label = f"{name} {dtype}, case {case.id!r} ({at + 1})"
-                    by_kernel[label] = Call(session, entry.spec, case)
-    return by_kernel
+def first_calls(session: Session, level: int, seconds: float = math.inf) -> tuple[_Calls, int]:
+    """Call each native kernel of a level on a few small cases, and on one in further dtypes.
+
+    Further dtypes come last. A compiler may take longer than ``seconds`` for all of them: return
+    the calls, and in how many kernels' dtypes none was made.
+    """
+    end, left, by_kernel = time.monotonic() + seconds, 0, {}
+    of_level = [
+        (number, name, entry, dtype)
+        for name, entry in entries(extension_tables()).items()
+        if (name in PRIMITIVES) == (level == 2)
+        for number, dtype in enumerate(claimed_dtypes(session, entry))
+    ]
+    for number, name, entry, dtype in sorted(of_level, key=lambda each: each[0] > 0):
+        if by_kernel and time.monotonic() > end:
+            left += 1
+            continue
+        cases = calls_of(session, entry, dtype)
+        for at, case in enumerate(cases[:1] if number else cases):
+            label = f"{name} {dtype}, case {case.id!r} ({at + 1})"
+            by_kernel[label] = Call(session, entry.spec, case)
+    return by_kernel, left
+
+
+def _calls_again(calls: _Calls, session: Session) -> _Calls:
+    """Return the same calls as first calls of another engine."""
+    return {name: Call(session, call.spec, call.case) for name, call in calls.items()}
 
 
 def _repeated(calls: _Calls) -> Iterator[str]:
@@ -153,11 +170,16 @@ def _forked(calls: _Calls) -> list[str]:
     return lines or ([f"the child ended with status {status}"] if status else [])
 
 
-def _faults(level: int, target: Target) -> Iterator[tuple[str, list[str]]]:
+def _faults(level: int, seconds: float, target: Target) -> Iterator[tuple[str, list[str]]]:
     """Yield where the kernels were called, and what was wrong there."""
     open_ = partial(Session, engine_factory(target.factory), target.backend)
     session = open_()
-    calls = first_calls(session, level)
+    calls, left = first_calls(session, level, seconds)
+    if left:
+        text = (
+            f"{left} dtypes of kernels were left out: the others' first calls took {seconds:.0f} s"
+        )
+        sys.stdout.write(text)
     if not calls:
         raise NotMeasuredError("the backend has no native kernel here that a small case runs")
     surroundings = Surroundings()
@@ -178,27 +200,30 @@ def _faults(level: int, target: Target) -> Iterator[tuple[str, list[str]]]:
         said = [f"it printed {output.text!r}"] if output.text else []
         yield "in a forked child", faults or said
     second = open_()
-    yield "in a second engine", list(_compared(calls, first_calls(second, level)))
+    yield "in a second engine", list(_compared(calls, _calls_again(calls, second)))
     second.close()
     yield "after a second engine was closed", list(_repeated(calls))
     session.close()
     yield (
         "in a new engine, when others were closed",
-        list(_compared(calls, first_calls(open_(), level))),
+        list(_compared(calls, _calls_again(calls, open_()))),
     )
 
 
-def _check(level: int, target: Target) -> None:
-    for where, faults in _faults(level, target):
+def _check(level: int, seconds: float, target: Target) -> None:
+    for where, faults in _faults(level, seconds, target):
         if faults:
             more = f"; and {len(faults) - _FAULTS} more" if len(faults) > _FAULTS else ""
             raise CheckFailedError(f"{where}: {'; '.join(faults[:_FAULTS])}{more}")
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Make the calls: for a level, a backend, and perhaps an engine factory."""
-    level, *rest = arguments
-    return tell(partial(_check, int(level), unpack(rest)))
+    """Make the calls: for a level, at first for so many seconds, of a backend.
+
+    The last argument is an engine factory, if there is one.
+    """
+    level, seconds, *rest = arguments
+    return tell(partial(_check, int(level), float(seconds), unpack(rest)))
 
 
 if __name__ == "__main__":
