@@ -112,6 +112,16 @@ def test_remainder_is_exact(a, b):
         assert np.signbit(found) == np.signbit(expected)
 
 
+def test_half_floats_are_joined(backend):
+    """Where one tensor ends, a constant stands for its elements."""
+    if tp.float16 not in backend.dtypes:
+        pytest.skip("the adapter has no float16")
+    x = np.float16([1.5, -2.25, 6e-8])
+    np.testing.assert_array_equal(
+        tp.concat([tp.asarray(x), tp.asarray(x[:2])]).numpy(), np.concatenate([x, x[:2]])
+    )
+
+
 def test_compilers_do_not_take_sums_apart():
     """They may, in WGSL: then large terms cancel, and the small ones between them are lost."""
     x = tp.asarray(np.tile(np.float32([1e8, 1.25, -1e8, 1.0]), 64))

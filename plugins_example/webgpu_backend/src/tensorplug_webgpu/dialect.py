@@ -307,7 +307,8 @@ class _Text:
             number = float(dtype.numpy.type(value))
             if math.isfinite(number):
                 zero = math.copysign(1, number) < 0 and not number
-                text = f"{number.hex()}{type_[0] if dtype is dt.float32 else 'h'}"
+                # naga takes no hexadecimal float16.
+                text = f"{number.hex()}f" if dtype is dt.float32 else f"{number!r}h"
                 return f"(-{text.removeprefix('-')})" if zero or number < 0 else text
             name = "not_a_number" if math.isnan(number) else "infinity"
             made = f"{'-' * (number < 0)}bitcast<f32>({self._help(name)})"
