@@ -48,7 +48,8 @@ def first_calls(session: Session, level: int, seconds: float = math.inf) -> tupl
     Further dtypes come last. A compiler may take longer than ``seconds`` for all of them: return
     the calls, and in how many kernels' dtypes none was made.
     """
-    end, left, by_kernel = time.monotonic() + seconds, 0, {}
+    by_kernel: _Calls = {}
+    end, left = time.monotonic() + seconds, 0
     of_level = [
         (number, name, entry, dtype)
         for name, entry in entries(extension_tables()).items()
