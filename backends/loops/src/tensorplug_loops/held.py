@@ -78,6 +78,10 @@ def in_bits(group: Group) -> Group:
         return group
     types = [*(each.type for each in group.inputs), *(each.type for each in group.outputs)]
     computed = {each.type.dtype for each in group.outputs if each.combine not in {None, "last"}}
+    indices = [each.index or () for each in group.inputs]
+    indices += [each.index or () for each in group.outputs]
+    if any(at.op != "axis" for index in indices for at in index):
+        computed.add(dt.int64)  # an index is no number that is moved
     moved = {type_.dtype for type_ in types} - _computed(tuple(group.expressions())) - computed
     new = {
         dtype: _BITS[dtype.itemsize] for dtype in moved - dt.UNSIGNED if dtype.itemsize in _BITS
