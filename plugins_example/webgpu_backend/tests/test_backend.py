@@ -122,6 +122,16 @@ def test_half_floats_are_joined(backend):
     )
 
 
+def test_sums_of_half_floats_at_indices(backend):
+    """What they start from is a kernel whose one half float is a constant."""
+    if tp.float16 not in backend.dtypes:
+        pytest.skip("the adapter has no float16")
+    found = tp.run_kernel(
+        "ScatterNd", [np.int32([[2], [0], [2]]), np.float16([1, 2, 4])], {"shape": (4,)}
+    )
+    np.testing.assert_array_equal(found.numpy(), np.float16([2, 0, 5, 0]))
+
+
 def test_compilers_do_not_take_sums_apart():
     """They may, in WGSL: then large terms cancel, and the small ones between them are lost."""
     x = tp.asarray(np.tile(np.float32([1e8, 1.25, -1e8, 1.0]), 64))

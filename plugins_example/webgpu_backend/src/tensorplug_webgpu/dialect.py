@@ -9,6 +9,7 @@ uniforms have.
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING, Final
 
 from tensorplug.plugin import KernelRefusedError
@@ -146,6 +147,9 @@ def write(kernel: Kernel) -> str:
     return _Text(kernel).write()
 
 
+_HALF: Final = re.compile(r"f16|\dh\b")  # the type, or a number of it
+
+
 class _Text:
     """Writes one kernel.
 
@@ -191,7 +195,7 @@ class _Text:
                 "}\n" if together else "}}\n",
             ]
         )
-        enable = "enable f16;\n" if "f16" in text else ""
+        enable = "enable f16;\n" if _HALF.search(text) else ""
         return f"// {kernel.name}\n{enable}{text}"
 
     def _binding(self, at: int, array: Array) -> str:
