@@ -108,6 +108,15 @@ def test_memory_reports_idle_pieces(matrix):
     assert tp.memory()["cpu"].bytes - held == pytest.approx(y.nbytes, rel=1 / 8)
 
 
+def test_programs_free_the_pool():
+    memory_pool.pool.trim()
+    x = tp.asarray(np.ones(LARGE // 4, np.float32), device="cpu") + 1
+    del x
+    held = memory_pool.pool.bytes
+    assert held >= LARGE
+    assert (tp.trim_memory("cpu"), memory_pool.pool.bytes) == (held, 0)
+
+
 # The pool by itself -----------------------------------------------------------------------
 
 

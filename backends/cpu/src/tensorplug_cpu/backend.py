@@ -165,5 +165,9 @@ class CpuBackend:
         """Return the idle memory that is kept for large results."""
         return {"pool_bytes": pool.bytes, "pool_pieces": pool.pieces}
 
+    def trim(self) -> int:
+        """Free this memory; return how many bytes it was."""
+        return pool.trim()
+
     def close(self) -> None:
         """Do nothing: the arrays are freed when the last tensor dies."""

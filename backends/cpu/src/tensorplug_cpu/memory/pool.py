@@ -163,10 +163,12 @@ class Pool:
                 except IndexError:
                     break
 
-    def trim(self) -> None:
-        """Free all idle pieces."""
+    def trim(self) -> int:
+        """Free all idle pieces; return how many bytes they had."""
+        freed = self.bytes
         for idle in list(self._idle.values()):
             idle.clear()
+        return freed
 
 
 def _rounded(size: int) -> int:
