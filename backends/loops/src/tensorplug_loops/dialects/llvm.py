@@ -258,7 +258,7 @@ class _Text(Blocks):
         return _Value(self._operation(x, spread), x.dtype, lanes)
 
     def _operation(self, x: Expression, operands: Sequence[_Value]) -> str:
-        a, source = operands[0], operands[0].dtype
+        a, source = operands[0], x.operands[0].dtype
         texts = [operand.text for operand in operands]
         kind = 0 if source in dt.FLOATING else 1 + (source in dt.SIGNED)
         if x.op in _INSTRUCTIONS:
