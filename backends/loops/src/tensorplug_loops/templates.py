@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from tensorplug_loops.recording import Recorded
 
     Sizes = Sequence[int]
-    Decide = Callable[[Group], "T"]
 
 T = TypeVar("T")
 

@@ -14,12 +14,11 @@ if TYPE_CHECKING:
 
 STORED: Final = TYPES
 _HOST: Final = {ctype: dtype.numpy for dtype, ctype in STORED.items() if dtype is not dt.bool_}
-# A bfloat16 is the upper half of a float, here in vectors of N (nothing: one number). A float is
-# rounded to the nearest, ties to even; a NaN gets a bit that does not depend on the lower half.
+# A bfloat16 is the upper half of a float. A float is rounded to the nearest, ties to even; a NaN
+# gets a bit that does not depend on the lower half.
 BFLOAT16: Final = """
-#define OF_BFLOAT16(x, N) as_float##N(convert_uint##N(x) << 16u)
-#define TO_BFLOAT16(x, N) convert_ushort##N(((x) != (x)) ? (as_uint##N(x) >> 16u | 0x40u) \\
-  : ((as_uint##N(x) + 0x7fffu + (as_uint##N(x) >> 16u & 1u)) >> 16u))
+#define TO_BFLOAT16(x) convert_ushort(((x) != (x)) ? (as_uint(x) >> 16u | 0x40u) \\
+  : ((as_uint(x) + 0x7fffu + (as_uint(x) >> 16u & 1u)) >> 16u))
 """
 MOVED: Final = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong", 16: "ulong2"}
 
@@ -40,28 +39,17 @@ def stored(dtype: DType) -> str:
 
 
 def kept(dtype: DType) -> str:
-    """Return the type of an element in memory for kernels that ``widen`` and ``narrow`` it."""
+    """Return the type of an element in memory for kernels that ``narrow`` numbers to it."""
     return "ushort" if dtype is dt.bfloat16 else stored(dtype)
 
 
-def widen(dtype: DType, element: str, width: int = 1) -> str:
-    """Return an element, or a vector of them, in the type that computes with it."""
-    if dtype.compute is dtype:
-        return element
-    lanes = "" if width == 1 else width
-    if dtype is dt.bfloat16:
-        return f"OF_BFLOAT16({element}, {lanes})"
-    return f"convert_{computed(dtype)}{lanes}({element})"
-
-
-def narrow(dtype: DType, number: str, width: int = 1) -> str:
-    """Return a number of any type, or a vector of them, rounded to an element in memory."""
+def narrow(dtype: DType, number: str) -> str:
+    """Return a number of any type, rounded to an element in memory."""
     if dtype.compute is dtype:
         return number
-    lanes = "" if width == 1 else width
     if dtype is dt.bfloat16:
-        return f"TO_BFLOAT16(convert_{computed(dtype)}{lanes}({number}), {lanes})"
-    return f"convert_{stored(dtype)}{lanes}({number})"
+        return f"TO_BFLOAT16(convert_{computed(dtype)}({number}))"
+    return f"convert_{stored(dtype)}({number})"
 
 
 def computed(dtype: DType) -> str:

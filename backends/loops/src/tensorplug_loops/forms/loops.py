@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.plugin import (
@@ -80,16 +79,6 @@ def either(*conditions: Expression) -> Expression:
     for condition in conditions[1:]:
         result = expressions.apply("logical_or", result, condition)
     return result
-
-
-def unravel(index: Expression, shape: Sequence[int]) -> list[Expression]:
-    """Return the index of each axis of ``shape`` at a position in row-major order."""
-    indices = []
-    for at, length in enumerate(shape):
-        step = prod(shape[at + 1 :])
-        outer = quotient(index, step)
-        indices.append(rest(outer, length) if at else outer)
-    return indices
 
 
 def flat(indices: Iterable[Expression], shape: Sequence[int]) -> Expression:
