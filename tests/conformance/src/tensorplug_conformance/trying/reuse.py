@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _ROUNDS: Final = 6  # until memory is given out again, in one order or another
 _MOST: Final = 4096  # elements of an input
 _ENOUGH: Final = 8  # elements, of which the second half differs
+_RELEASED: Final = "the result is that of released inputs whose memory and first elements it got"
 
 
 def most_telling(cases: list[Case]) -> Case | None:
@@ -45,25 +46,23 @@ def mistaken(session: Session, spec: KernelSpec, case: Case) -> str:
     """Return what is wrong where memory gets other contents; empty if nothing is."""
     call_before = previous(spec, case, "freed")
     assert call_before is not None  # "freed" changes every case
-    before = call_before[0]
-    right = _results(session, spec, case, session.operands(case))
-    if right is None:
-        return ""  # the case itself says so
+    both = call_before[0], case.inputs
+    held = [_uploaded(session, inputs) for inputs in both]  # neither gets the other's memory
+    right = [_results(session, spec, case, operands) for operands in held]
+    del held
     for _ in range(_ROUNDS):
-        for inputs in (before, case.inputs):
-            results = _results(session, spec, case, _uploaded(session, inputs))
-        if results is not None and not all(map(same_bits, right, results)):
-            return "the result is that of released inputs whose memory and first elements it got"
+        for inputs, expected in zip(both, right, strict=True):
+            if not _same(expected, _results(session, spec, case, _uploaded(session, inputs))):
+                return _RELEASED
     with session.entered():
-        operands = [mapped(_own, operand) for operand in before]
-    _results(session, spec, case, operands)
+        operands = [mapped(_own, operand) for operand in both[0]]
+    first = _results(session, spec, case, operands)
     with session.entered():
         for tensor, array in zip(flat(operands), flat(case.inputs), strict=True):
             _overwrite(tensor, array)
-    results = _results(session, spec, case, operands)
-    if results is not None and not all(map(same_bits, right, results)):
+    if not _same(right[1], _results(session, spec, case, operands)):
         return "the result is that of the inputs before they were overwritten in place"
-    return ""
+    return "" if _same(right[0], first) else _RELEASED
 
 
 def _own(array: Array) -> Any:
@@ -93,3 +92,8 @@ def _results(
 ) -> list[Array] | None:
     called = session.attempt(spec, operands, case.attributes)
     return None if called is None else called[1]
+
+
+def _same(right: list[Array] | None, results: list[Array] | None) -> bool:
+    """Return whether results are right, or one of the calls failed: the case itself says so."""
+    return right is None or results is None or all(map(same_bits, right, results))
