@@ -79,6 +79,18 @@ def test_elements_that_never_meet(compile_group, shape, index, target, initial, 
     assert scatters.never_meet(Loops(group)) is is_nest
 
 
+@pytest.mark.parametrize(("steps", "launches"), [(3, 70), (24, 10), (60, 5), (90, 3), (210, 1)])
+def test_long_loops_are_several_launches_of_one_kernel(steps, launches):
+    """Each goes on where the one before ended, so that the last element written remains."""
+    group = written((5, 7, 2), (A + B, B + ex.axis(2)), (11, 8))
+    program = plan(group, Machine(steps=steps))
+    of = [each for each in program.launches if each.kernel.name == group.name]
+    assert (len(of), len({id(each.kernel) for each in of})) == (launches, 1)
+    assert all(each.steps <= steps for each in of)
+    array = numbers((5, 7, 2))
+    assert_same(native.Run(program, 1)(array), interpreter(group)(array))
+
+
 def turned(shape, perm, dtype=F, outside=None, costly=False):
     """Return the group of x, turned and shifted, and others of the output's shape."""
     target = tuple(shape[axis] for axis in perm)

@@ -26,6 +26,7 @@ class Machine:
     ``narrow``: names of the narrow floats that the dialect converts; of others it has the bits.
     ``functions``: names of the elementary functions that the dialect computes accurately; others
     are taken apart. ``atomics``: names of the dtypes that can be combined with memory atomically.
+    ``steps``: of a work-item's loops, after which the device ends them; 0 if it does not.
     """
 
     vector_bytes: int = 0
@@ -45,3 +46,4 @@ class Machine:
     narrow: frozenset[str] = frozenset()
     functions: frozenset[str] = frozenset()
     atomics: frozenset[str] = frozenset()
+    steps: int = 0

@@ -124,7 +124,7 @@ _HELPERS: Final = {
 
 
 def machine(
-    *, half: bool, cores: int, group_size: int, shared_bytes: int, team: int = 0
+    *, half: bool, cores: int, group_size: int, shared_bytes: int, team: int = 0, steps: int = 0
 ) -> Machine:
     """Return the description of a device, as far as schedules of loops need it.
 
@@ -139,6 +139,7 @@ def machine(
         shared_bytes=shared_bytes,
         narrow=frozenset({"float16"} if half else ()),
         atomics=frozenset({"int32", "uint32"}),
+        steps=steps,
     )
 
 

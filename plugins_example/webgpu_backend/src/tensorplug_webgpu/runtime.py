@@ -73,9 +73,9 @@ class Runtime:
             group_size=min(limits["max-compute-invocations-per-workgroup"], _GROUP),
             shared_bytes=limits["max-compute-workgroup-storage-size"],
             team=_TEAM if processor else 0,
+            steps=_STEPS if "llvmpipe" in self.name else 0,
         )
         self._arrays = limits["max-storage-buffers-per-shader-stage"]
-        self._ends_loops = "llvmpipe" in self.name
         self._busy = _BUSY_PROCESSOR if processor else _BUSY_GPU
         self.lock = threading.RLock()
         self._encoder: Any = None
@@ -153,7 +153,7 @@ class Runtime:
             )
         if not extents.fit(kernel, planned.numbers, planned.items):
             raise KernelRefusedError("indices do not fit in 32 bits")
-        if self._ends_loops and planned.steps > _STEPS:
+        if self.machine.steps and planned.steps > self.machine.steps:
             raise KernelRefusedError(
                 f"a loop of {planned.steps:,} steps: Mesa's processor ends one after {_STEPS:,}"
             )

@@ -195,8 +195,9 @@ class _Planner:
             key = loops.key(), self._machine, "scatter"
             made = _kernels.get(key) or _keep(key, scatters.write(loops, self._machine), 1)
             items = [loops.lengths[axis] for axis in scatters.apart(loops, self._machine)]
-            cost = prod(loops.lengths) // prod(items) * 8
-            self._launch(made[0], loops, arrays, prod(items), cost, cost)
+            for numbers, steps in scatters.shares(loops, self._machine):
+                loops.values.update(numbers)
+                self._launch(made[0], loops, arrays, prod(items), steps * 8, steps)
         if target != number:
             source = GroupInput(type_, whole)
             rounded = GroupOutput(parameter(0, wide, dtype), output.type, whole)

@@ -2,12 +2,15 @@
 
 Axes that by themselves say the index along one axis of the output are those of items: what
 differs there never meets. The others are loops, in order, unless the device combines atomically.
-If nothing meets, a nest writes the elements as it does those of dense outputs.
+Where a device ends long loops (``Machine.steps``), several launches share the kernel: each goes on
+where the one before it ended. If nothing meets, a nest writes the elements as it does those of
+dense outputs.
 """
 
 from __future__ import annotations
 
 from contextlib import nullcontext
+from math import prod
 from typing import TYPE_CHECKING
 
 from tensorplug.plugin import dtypes as dt
@@ -17,7 +20,7 @@ from tensorplug_loops.schedule.writer import ZERO, Writer
 from tensorplug_loops.statements import Kernel, Store, Update, item, load
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from tensorplug.plugin import DType, GroupOutput
     from tensorplug_loops.machine import Machine
@@ -54,6 +57,40 @@ def apart(loops: Loops, machine: Machine) -> list[int]:
         if len(steps) == 1 and not check.at.rests:
             alone.add(steps[0])
     return sorted(alone)
+
+
+def repeated(loops: Loops, machine: Machine) -> list[int]:
+    """Return the axes of loops, along which a work-item goes in order."""
+    items = apart(loops, machine)
+    return [axis for axis in range(len(loops.lengths)) if axis not in items]
+
+
+def shares(loops: Loops, machine: Machine) -> Iterator[tuple[dict[str, int], int]]:
+    """Yield, for each launch, the numbers of its part of the loops, and how many steps it has.
+
+    One takes all, unless a work-item may take ``machine.steps`` at most, outer loops included.
+    """
+    axes = repeated(loops, machine)
+    lengths = [loops.lengths[axis] for axis in axes]
+    most = machine.steps // max(1, len(axes)) if machine.steps else prod(lengths)
+    for part in _parts(lengths, most):
+        numbers: dict[str, int] = {}
+        for axis, (start, stop) in zip(axes, part, strict=True):
+            numbers |= {f"from{axis}": start, f"to{axis}": stop}
+        yield numbers, prod([stop - start for start, stop in part])
+
+
+def _parts(lengths: Sequence[int], most: int) -> Iterator[tuple[tuple[int, int], ...]]:
+    """Yield starts and stops of loops, in order, such that each part has so many steps at most."""
+    if prod(lengths) <= most:
+        yield tuple((0, length) for length in lengths)
+        return
+    inner = prod(lengths[1:])
+    step = max(1, most // inner)
+    for start in range(0, lengths[0], step):
+        stop = min(start + step, lengths[0])
+        for rest in _parts(lengths[1:], most):
+            yield ((start, stop), *rest)
 
 
 def never_meet(loops: Loops) -> bool:
@@ -104,8 +141,10 @@ def write(loops: Loops, machine: Machine) -> Kernel:
         if not axes:
             put()
             return
-        with w.loop(axes[0], ZERO, w.number(f"n{axes[0]}")):
+        axis = axes[0]
+        start = w.number(f"from{axis}") if machine.steps else ZERO
+        with w.loop(axis, start, w.number(f"to{axis}" if machine.steps else f"n{axis}")):
             walk(axes[1:])
 
-    walk([axis for axis in range(len(loops.lengths)) if axis not in items])
+    walk(repeated(loops, machine))
     return w.kernel(loops.group.name)
