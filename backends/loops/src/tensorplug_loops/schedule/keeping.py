@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tensorplug.plugin import expressions as ex
-from tensorplug_loops.schedule.lanes import cost
+from tensorplug_loops.schedule.lanes import cost_beyond
 from tensorplug_loops.statements import Store
 
 if TYPE_CHECKING:
@@ -44,12 +44,16 @@ def choose_kept(
     first: dict[int, int] = {}
     needed: dict[int, set[int]] = {}
     chosen: dict[int, Expression] = {}
+
+    def is_same(node: Expression) -> bool:  # along the row: computed once, outside the pass
+        return axis not in w.needs(node)
+
     for at, roots in enumerate(passes):
 
         def is_known(node: Expression, at: int = at) -> bool:
-            if axis not in w.needs(node):
+            if is_same(node):
                 return True
-            if first.get(id(node), at) == at or cost([node]) < _WORTH_KEEPING:
+            if first.get(id(node), at) == at or cost_beyond(node, is_same) < _WORTH_KEEPING:
                 return False
             chosen[id(node)] = node
             needed.setdefault(id(node), set()).add(at)

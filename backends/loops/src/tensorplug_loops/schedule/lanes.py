@@ -11,7 +11,7 @@ from tensorplug.plugin import expressions as ex
 from tensorplug_loops.recording import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from tensorplug.plugin import Expression
     from tensorplug_loops.machine import Machine
@@ -33,9 +33,17 @@ def cost(roots: Iterable[Expression]) -> int:
     return _cost(tuple(roots))
 
 
+def cost_beyond(node: Expression, known: Callable[[Expression], bool]) -> int:
+    """Return the same for one expression, whose known parts cost nothing."""
+    return _instructions(ex.order([node], known, rare=False))
+
+
 @lru_cache(_MOST)
 def _cost(roots: tuple[Expression, ...]) -> int:
-    nodes = ex.order(roots, lambda _: False, rare=False)
+    return _instructions(ex.order(roots, lambda _: False, rare=False))
+
+
+def _instructions(nodes: Iterable[Expression]) -> int:
     return sum(_COSTS.get(node.op, 20 if node.op in ex.FUNCTIONS else 1) for node in nodes)
 
 
