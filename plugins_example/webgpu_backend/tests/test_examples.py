@@ -1,0 +1,67 @@
+"""The examples' programs compute on webgpu alone what they compute on cpu."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import train
+import train_transformer
+import transformer
+
+import tensorplug as tp
+import tensorplug_onnx
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+EXAMPLE = Path(__file__).parents[3] / "extensions" / "onnx" / "examples" / "digits"
+STEPS = 3
+
+
+def digits() -> list[Any]:
+    """Return losses of a few steps, and the digits that are read then."""
+    job = train.prepare(1, 0)
+    short = dataclasses.replace(job, orders=[job.orders[0][: 32 * STEPS]])
+    losses, read = train.train(short, lambda _epoch, _loss: None)
+    assert len(losses) == STEPS
+    return [losses, read]
+
+
+def character_transformer() -> list[Any]:
+    """Return losses of a few steps, and what the network writes then."""
+    corpus = train_transformer.load()
+    sizes = transformer.Sizes(len(corpus.alphabet), context=16, features=16, heads=2, layers=1)
+    setting = train_transformer.Setting(sizes, steps=STEPS, batch=4)
+    p = transformer.initial_parameters(tp.random.key(0), sizes)
+    state, text = setting.optimizer.init(p), tp.asarray(corpus.train)
+    step, write = tp.compile(transformer.train_step), tp.compile(transformer.write)
+    losses = []
+    for key in tp.random.split(tp.random.key(1), STEPS):
+        p, state, loss = step(p, state, key, text, setting)
+        losses.append(loss.item())
+    written = write(p, tp.random.key(2), text[: sizes.context], sizes.heads, 12, 0.7)
+    return [losses, written.numpy()]
+
+
+def onnx_digits() -> list[Any]:
+    """Return the scores of a trained model for images drawn at random, run and compiled."""
+    model = tensorplug_onnx.load(EXAMPLE / "digits.onnx").to(tp.get_backend())
+    [info] = model.inputs
+    shape = (4, *(int(size or 1) for size in (info.shape or ())[1:]))
+    images = np.random.default_rng(0).uniform(size=shape).astype(np.float32)
+    return [model(images)["scores"].numpy(), model.compile()(images)["scores"].numpy()]
+
+
+@pytest.mark.parametrize("example", [digits, character_transformer, onnx_digits])
+def test_results_are_those_of_cpu(example: Callable[[], list[Any]]) -> None:
+    assert tp.get_backend() == "webgpu"
+    computed = example()
+    with tp.use_backend("cpu"):
+        expected = example()
+    for one, other in zip(computed, expected, strict=True):
+        assert np.shape(one) == np.shape(other)
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
