@@ -370,7 +370,7 @@ def _launch_add_runs(
   }}
   y[{way.target}] = ({stored})({fold.result});""",
         index=layouts.index_dtype(updates.size, out.size),
-        declarations=f"typedef {fold.element} A;",
+        declarations=f"typedef {ctypes.ring(out.dtype)} A;",
     )
 
 
