@@ -1,4 +1,4 @@
-"""Groups as kernels: each operation in each dtype, in vectors and one by one; each layout."""
+"""Groups as kernels: constants, what is declined, and which programs serve several groups."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from tensorplug.plugin import dtypes as dt
 RNG = np.random.default_rng(11)
 COUNT = 1100  # a run of a work-item of a CPU, and a part of the next whose last vector is short
 FLOATS = (dt.float16, dt.float32, dt.float64)
-INTEGERS = tuple(sorted(dt.INTEGER, key=str))
 parameter, apply = expressions.parameter, expressions.apply
 
 
@@ -74,14 +73,6 @@ def numbers(dtype: Any, *shape: int) -> Any:
     return made.reshape(shape)
 
 
-def repeat_special(x: Any) -> Any:
-    """Return other numbers, so that each pair of special ones occurs."""
-    made = RNG.permutation(x)
-    count = 7 if x.dtype.kind in "iu" else 9
-    made[30 : 30 + count**2] = np.tile(x[:count], count)
-    return made
-
-
 def shift(function: Any) -> Any:
     """Return NumPy's shift, with all bits out for a number that is not among those of a type."""
 
@@ -104,177 +95,6 @@ def floor_divide(a: Any, b: Any) -> Any:
     endless = np.isinf(a) if a.dtype.kind == "f" else np.zeros(a.shape, bool)
     quotients = np.floor_divide(a, b)
     return np.where(endless, a / b, quotients).astype(a.dtype) if endless.any() else quotients
-
-
-ARITHMETIC = {
-    "add": np.add,
-    "subtract": np.subtract,
-    "multiply": np.multiply,
-    "maximum": np.maximum,
-    "minimum": np.minimum,
-    "floor_divide": floor_divide,
-    "remainder": np.remainder,
-    "negative": np.negative,
-    "abs": np.abs,
-}
-COMPARED = {"equal": np.equal, "less": np.less, "less_equal": np.less_equal}
-OF_FLOATS = {
-    "divide": np.divide,
-    "floor": np.floor,
-    "ceil": np.ceil,
-    "trunc": np.trunc,
-    "round": np.rint,
-    "sqrt": np.sqrt,
-    "copysign": np.copysign,
-}
-BITS = {
-    "bitwise_and": np.bitwise_and,
-    "bitwise_or": np.bitwise_or,
-    "bitwise_xor": np.bitwise_xor,
-    "bitwise_not": np.invert,
-}
-SHIFTS = {
-    "bitwise_left_shift": shift(np.left_shift),
-    "bitwise_right_shift": shift(np.right_shift),
-}
-LOGICAL = {
-    "logical_and": np.logical_and,
-    "logical_or": np.logical_or,
-    "logical_not": np.logical_not,
-}
-KINDS = {
-    "integers": (INTEGERS, ARITHMETIC | COMPARED | BITS | SHIFTS),
-    "floats": (FLOATS, ARITHMETIC | COMPARED | OF_FLOATS),
-    "booleans": ((dt.bool_,), LOGICAL | COMPARED | BITS),
-}
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_operation(device, kind):
-    dtypes, operations = KINDS[kind]
-    for dtype in dtypes:
-        if dtype not in device.dtypes:
-            continue
-        a = numbers(dtype, COUNT)
-        b = repeat_special(a)
-        roots = []
-        for op in operations:
-            count = expressions.OPERATIONS[op].operands
-            roots.append(apply(op, *(parameter(at, dtype) for at in range(count))))
-        for op, root in zip(operations, roots, strict=True):
-            group = make_group((COUNT,), [(dtype, (True,))] * len(root.operands), [root])
-            (result,) = run(device, group, *(a, b)[: len(root.operands)])
-            with np.errstate(all="ignore"):
-                right = operations[op](*(a, b)[: len(root.operands)])
-            assert result.dtype == right.dtype, (op, dtype)
-            np.testing.assert_array_equal(result, right, err_msg=f"{op} of {dtype}")
-
-
-def wrap(x: Any, target: Any) -> Any:
-    """Return floats as integers, by Python's integers of any length."""
-    whole = [int(each) if np.isfinite(each) else 0 for each in x]
-    return np.array([each % 2**64 for each in whole], np.uint64).astype(target.numpy)
-
-
-def test_every_conversion(device):
-    known = [*FLOATS, *INTEGERS, dt.bool_]
-    for source in known:
-        x = numbers(source, COUNT)
-        if source in FLOATS:
-            with np.errstate(over="ignore"):
-                for at, power in enumerate((14, 40, 62)):
-                    x[200 + 100 * at : 300 + 100 * at] *= np.ldexp(x.dtype.type(1), power)
-        targets = [target for target in known if target is not source]
-        roots = [expressions.cast(parameter(0, source), target) for target in targets]
-        results = run(device, make_group((COUNT,), [(source, (True,))], roots), x)
-        for target, result in zip(targets, results, strict=True):
-            with np.errstate(all="ignore"):
-                wrapped = source in FLOATS and target in dt.INTEGER
-                right = wrap(x, target) if wrapped else x.astype(target.numpy)
-            np.testing.assert_array_equal(result, right, err_msg=f"{source} to {target}")
-
-
-def test_bits(device):
-    pairs = ((dt.float16, dt.int16), (dt.float32, dt.uint32), (dt.float64, dt.int64))
-    for real, whole in pairs:
-        x = numbers(real, COUNT)
-        forth = expressions.bitcast(parameter(0, real), whole)
-        back = expressions.bitcast(forth ^ 1, real)
-        results = run(device, make_group((COUNT,), [(real, (True,))], [forth, back]), x)
-        bits = x.view(whole.numpy)
-        number = ~np.isnan(x)  # widening may change the bits of NaN
-        np.testing.assert_array_equal(results[0][number], bits[number])
-        right = (bits ^ 1).view(real.numpy)
-        np.testing.assert_array_equal(results[1][number], right[number])
-
-
-def test_mixed_dtypes_and_multiple_outputs(device):
-    x, y, n, c = (parameter(at, d) for at, d in enumerate(
-        (dt.float32, dt.float64, dt.int8, dt.bool_)
-    ))  # fmt: skip
-    wide = expressions.cast(x, dt.float64) * y
-    less = apply("logical_or", wide < 1.5, c)
-    small = expressions.where(less, n, 3)
-    outputs = [
-        wide,
-        less,
-        small,
-        expressions.where(c, less, n > 0),
-        expressions.cast(less, dt.float32),
-    ]
-    arrays = [numbers(p.dtype, COUNT) for p in (x, y, n, c)]
-    group = make_group((COUNT,), [(p.dtype, (True,)) for p in (x, y, n, c)], outputs)
-    results = run(device, group, *arrays)
-    a, b, m, d = arrays
-    with np.errstate(all="ignore"):
-        product = a.astype(np.float64) * b
-    under = (product < 1.5) | d
-    right = [
-        product,
-        under,
-        np.where(under, m, np.int8(3)),
-        np.where(d, under, m > 0),
-        under.astype(np.float32),
-    ]
-    for result, expected in zip(results, right, strict=True):
-        assert result.dtype == expected.dtype
-        np.testing.assert_array_equal(result, expected)
-
-
-@pytest.mark.parametrize("shape", [(3, 37, 5), (2, 1, 700), (1, 1, 1)])
-def test_inputs_repeat_along_axes(device, shape):
-    spans = [(True, True, True), (False, True, False), (True, False, True), (False,) * 3,
-             (False, False, True), (True, False, False)]  # fmt: skip
-    arrays = [
-        RNG.standard_normal([n if each else 1 for n, each in zip(shape, own, strict=True)])
-        .astype(np.float32)
-        for own in spans
-    ]  # fmt: skip
-    total = parameter(0, dt.float32)
-    for at in range(1, len(spans)):
-        total = total * 2.0 + parameter(at, dt.float32)
-    group = make_group(shape, [(dt.float32, own) for own in spans], [total])
-    flat = [
-        array.reshape([n for n, each in zip(shape, own, strict=True) if each])
-        for array, own in zip(arrays, spans, strict=True)
-    ]
-    (result,) = run(device, group, *flat)
-    right = arrays[0]
-    for array in arrays[1:]:
-        right = right * np.float32(2) + array
-    np.testing.assert_array_equal(result, right)
-
-
-def test_elementary_functions(device, near):
-    x = np.concatenate([np.linspace(-3, 3, 500), [0.0, -0.0, 1e-30, 700.0, -700.0]])
-    for dtype, wide in ((dt.float32, np.float64), (dt.float64, np.longdouble)):
-        operand = x.astype(dtype.numpy)
-        names = {"exp": np.exp, "expm1": np.expm1, "tanh": np.tanh, "sin": np.sin}
-        roots = [expressions.function(name, parameter(0, dtype)) for name in names]
-        results = run(device, make_group((x.size,), [(dtype, (True,))], roots), operand)
-        for name, result in zip(names, results, strict=True):
-            with np.errstate(all="ignore"):
-                near(result, names[name](operand.astype(wide)), dtype, ulp=2)
 
 
 def test_constants(device):
