@@ -1,4 +1,4 @@
-"""Groups that LLVM compiles: every form of loops, against formulas in float64."""
+"""Groups that LLVM compiles: sums, memory and threads, against formulas in float64."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from tensorplug_cpu.jit.groups import kernels, threads
 
 pytestmark = pytest.mark.skipif(not compiler.is_available(), reason="llvmlite is not installed")
 
-FUNCTIONS = {"sum": np.sum, "prod": np.prod, "max": np.max, "min": np.min}
 SHAPES = [
     (1,),
     (5,),
@@ -78,106 +77,6 @@ def draw(dtype, shape, seed=0):
     if dtype in dt.INTEGER:
         return generator.integers(0, 9, shape).astype(dtype.numpy)
     return generator.uniform(-2, 2, shape).astype(dtype.numpy)
-
-
-def every_span(rank):
-    return [tuple(bool(bits >> axis & 1) for axis in range(rank)) for bits in range(1 << rank)]
-
-
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_elementwise_of_all_spans(shape):
-    """The sum of inputs that span each set of axes, in integers, and a comparison."""
-    rank = len(shape)
-    spans = every_span(rank)
-    whole = (True,) * rank
-    total = ex.parameter(0, dt.int32)
-    for number in range(1, len(spans)):
-        total = total * 3 + ex.parameter(number, dt.int32)
-    arrays = [draw(dt.int32, shrink(shape, span), seed) for seed, span in enumerate(spans)]
-    expected = widen(arrays[0], shape, spans[0]).astype(np.int64)
-    for array, span in zip(arrays[1:], spans[1:], strict=True):
-        expected = expected * 3 + widen(array, shape, span)
-    group = make(
-        shape,
-        [(dt.int32, span) for span in spans],
-        [],
-        [
-            (total, whole),
-            (ex.cast(total < 500, dt.float16), whole),
-            (total < 500, whole),
-        ],
-    )
-    wrapped = expected.astype(np.int32)
-    results = run(group, arrays)
-    for result, wanted in zip(results, [wrapped, wrapped < 500, wrapped < 500], strict=True):
-        np.testing.assert_array_equal(result, wanted)
-
-
-REDUCTIONS = [
-    (op, dtype)
-    for op in FUNCTIONS
-    for dtype in (dt.float16, dt.float32, dt.float64, dt.int8, dt.uint8, dt.int64, dt.uint32)
-] + [("max", dt.bool_), ("min", dt.bool_)]
-
-
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize(("op", "dtype"), REDUCTIONS, ids=str)
-def test_a_reduction_along_all_sets_of_axes(shape, op, dtype):
-    array = draw(dtype, shape)
-    if op == "prod" and dtype in dt.FLOATING:  # in the range of float16
-        array = np.where(np.arange(array.size).reshape(shape) % 997 == 0, array, 1).astype(
-            dtype.numpy
-        )
-    whole = (True,) * len(shape)
-    for axes in every_span(len(shape))[1:]:
-        kept = tuple(not axis for axis in axes)
-        group = make(
-            shape,
-            [(dtype, whole)],
-            [(op, ex.parameter(0, dtype), axes)],
-            [(ex.parameter(1, dtype), kept)],
-        )
-        (result,) = run(group, [array])
-        along = tuple(axis for axis, reduced in enumerate(axes) if reduced)
-        if dtype not in dt.FLOATING:
-            wide = np.uint64 if dtype in dt.UNSIGNED else np.int64
-            expected = FUNCTIONS[op](array.astype(wide), axis=along)
-            np.testing.assert_array_equal(result, expected.astype(dtype.numpy))
-            continue
-        exact = FUNCTIONS[op](array.astype(np.float64), axis=along)
-        if op in {"max", "min"}:
-            np.testing.assert_array_equal(result, exact)
-            continue
-        size = np.sum(np.abs(array.astype(np.float64)), axis=along) if op == "sum" else abs(exact)
-        count = array.size // max(1, result.size)
-        rounded = np.finfo(dtype.numpy).eps * (1 if op == "sum" else 2 + count / 997)
-        working = np.finfo(np.float32 if dtype is dt.float16 else dtype.numpy).eps
-        bound = rounded * np.abs(exact) + working * 4 * np.log2(count + 1) * size + 1e-7
-        assert (np.abs(result - exact) <= bound).all()
-
-
-@pytest.mark.parametrize("axes", [(False, True), (True, False), (True, True)], ids=str)
-@pytest.mark.parametrize("special", [np.nan, np.inf, -np.inf])
-def test_numbers_that_are_not_finite(axes, special):
-    shape = (33, 2050)
-    array = draw(dt.float32, shape)
-    array[5, 2049] = array[32, 0] = special
-    kept = tuple(not axis for axis in axes)
-    x = ex.parameter(0, dt.float32)
-    group = make(
-        shape,
-        [(dt.float32, (True, True))],
-        [(op, x, axes) for op in ("sum", "max", "min")],
-        [(ex.parameter(1 + at, dt.float32), kept) for at in range(3)],
-    )
-    along = tuple(axis for axis, reduced in enumerate(axes) if reduced)
-    total, largest, least = run(group, [array])
-    with np.errstate(all="ignore"):
-        np.testing.assert_allclose(
-            total, array.astype(np.float64).sum(along), rtol=1e-5, atol=1e-4
-        )
-    np.testing.assert_array_equal(largest, array.max(along))
-    np.testing.assert_array_equal(least, array.min(along))
 
 
 def test_a_sum_does_not_lose_small_terms():

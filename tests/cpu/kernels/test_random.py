@@ -1,4 +1,4 @@
-"""Random numbers natively: known answers, exact references, and sizes around a cacheful."""
+"""Random numbers natively: known answers, extreme words, and the same bits by loops."""
 
 from __future__ import annotations
 
@@ -20,12 +20,6 @@ from tensorplug_cpu.numerics import philox, variates
 
 KEY = np.array([0xA4093822, 0x299F31D0, 0x13198A2E, 0x03707344], np.uint32)
 FLOATS = ["float16", "float32", "float64"]
-REAL = [
-    (ops.RANDOM_UNIFORM, oracle.uniform, 0),
-    (ops.RANDOM_EXPONENTIAL, oracle.exponential, 0.5),
-    (ops.RANDOM_NORMAL, oracle.normal, 1.5),
-]
-FULL = 4 * philox.BLOCKS
 
 # The vectors of Random123: key and upper half of the counter, first block, result.
 KNOWN = [
@@ -50,25 +44,6 @@ def test_few_blocks_and_many_agree(start):
     for at in range(16):
         few = philox.words(KEY, (start + at) % 2**64, 1)
         np.testing.assert_array_equal(few, many[4 * at : 4 * at + 4])
-
-
-@pytest.mark.parametrize(
-    "shape", [(), (0,), (1,), (7,), (33,), (3, 2, 7), (FULL - 1,), (FULL,), (FULL + 1,)]
-)
-@pytest.mark.parametrize("start", [0, 2**32 - 2, 2**64 - 1])
-def test_bits(call, near, shape, start):
-    found = call(ops.RANDOM_BITS, KEY, shape=shape, start=start)
-    near(found, oracle.bits(KEY, shape=shape, start=start), "uint32")
-
-
-@pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize(
-    ("spec", "reference", "ulp"), REAL, ids=["uniform", "exponential", "normal"]
-)
-@pytest.mark.parametrize("shape", [(), (0,), (7,), (3, 5), (2 * philox.BLOCKS + 3,)])
-def test_floats(call, near, spec, reference, ulp, dtype, shape):
-    found = call(spec, KEY, shape=shape, dtype=dtype)
-    near(found, reference(KEY, shape=shape, dtype=dtype), dtype, ulp=ulp)
 
 
 def extremes(kind):
