@@ -17,9 +17,10 @@ from tensorplug.plugin import Expression, Group, GroupInput, TensorType, express
 from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import groups as loops
 from tensorplug_loops import formats
+from tensorplug_loops.statements import rewritten
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from tensorplug.plugin import DType, Scalar
 
@@ -133,7 +134,7 @@ def _rewritten(
             return each.outside
         return convert(each.outside, each.type.dtype)
 
-    made = group.rewritten(_map(group.expressions(), rule))
+    made = group.rewritten(rewritten(group.expressions(), rule))
     return replace(
         made,
         inputs=tuple(
@@ -155,16 +156,6 @@ def _cast(x: Expression, source: DType, target: DType) -> Expression:
     if source in dt.STORAGE:
         x = formats.decode(x, source)
     return (formats.encode if target in dt.STORAGE else expressions.cast)(x, target)
-
-
-def _map(
-    roots: Sequence[Expression],
-    rule: Callable[[Expression, tuple[Expression, ...]], Expression],
-) -> list[Expression]:
-    new: dict[int, Expression] = {}
-    for node in expressions.order(roots, lambda _: False):
-        new[id(node)] = rule(node, tuple(new[id(operand)] for operand in node.operands))
-    return [new[id(root)] for root in roots]
 
 
 def _paired(group: Group, foreign: frozenset[DType]) -> Group | None:
@@ -190,7 +181,7 @@ def _paired(group: Group, foreign: frozenset[DType]) -> Group | None:
         dtype = real.get(type_.dtype)
         return type_ if dtype is None else TensorType(dtype, (*type_.shape, 2))
 
-    made = group.rewritten(_map(group.expressions(), rule))
+    made = group.rewritten(rewritten(group.expressions(), rule))
     inputs = []
     for each in made.inputs:
         is_complex = each.type.dtype in foreign

@@ -214,6 +214,17 @@ def member() -> Expression:
     return Expression("member", dtypes.int64, (), "member")  # type: ignore[arg-type]  # a name
 
 
+def rewritten(
+    roots: Sequence[Expression],
+    rule: Callable[[Expression, tuple[Expression, ...]], Expression],
+) -> list[Expression]:
+    """Return what a rule makes of expressions, node by node: of each, and its new operands."""
+    new: dict[int, Expression] = {}
+    for node in expressions.order(roots, lambda _: False):
+        new[id(node)] = rule(node, tuple([new[id(operand)] for operand in node.operands]))
+    return [new[id(root)] for root in roots]
+
+
 def neighbouring(
     offset: Expression, index: str, is_uniform: Callable[[Expression], bool]
 ) -> Expression | None:

@@ -76,7 +76,7 @@ class Accumulator:
         start = ex.constant(identity(op, self.dtype), self.dtype)
 
         def declare(count: int) -> list[str]:
-            return [w.declare(start, "a", lanes) for _ in range(count)]
+            return [w.declare(start, lanes) for _ in range(count)]
 
         self._parts = declare(copies)
         self._sums = declare(int(self.blocked))
@@ -179,7 +179,7 @@ class State:
         combination: Sequence[Expression],
     ) -> None:
         self._w, self._combination = w, combination
-        self.names = [w.declare(each, "a") for each in initial]
+        self.names = [w.declare(each) for each in initial]
         self._dtypes = [each.dtype for each in initial]
 
     def values(self) -> list[Expression]:
@@ -190,11 +190,7 @@ class State:
         """Return the variables, with their dtypes."""
         return list(zip(self.names, self._dtypes, strict=True))
 
-    def join(self, values: Sequence[Expression]) -> None:
-        """Combine the state with one that follows."""
-        self.follow(values)
-
-    def follow(self, element: Sequence[Expression]) -> None:
+    def join(self, element: Sequence[Expression]) -> None:
         """Combine the state with one that follows."""
         w = self._w
         roots = ex.substitute(self._combination, [*self.values(), *element])

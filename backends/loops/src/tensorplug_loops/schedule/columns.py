@@ -69,7 +69,7 @@ class Columns(Nest):
         w = self.w
         terms: list[list[Expression]] = [[] for _ in self._dtypes]
         for step in range(together):
-            with w.place(axis, row + step if step else row):
+            with w.place((axis, row + step if step else row)):
                 for number, dtype in enumerate(self._dtypes):
                     terms[number].append(self._term(number, dtype))
                 self._store_free()

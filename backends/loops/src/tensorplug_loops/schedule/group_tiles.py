@@ -8,7 +8,6 @@ elements are brought. Behind the end, rows and columns are those at the end, and
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, NamedTuple
 
 from tensorplug.plugin import Expression
@@ -84,7 +83,7 @@ class GroupTiles(Panels):
             w.bind(axis, at)
         self._slice = part
         self._begins = w.let(part * w.number("span"))
-        self._end = self._let_least(self._begins + w.number("span"), w.number("inner"))
+        self._end = w.least(self._begins + w.number("span"), w.number("inner"))
         sides = [self._side(which) for which in (0, 1)]
         zero, own = ex.constant(0, self._dtype), range(shape.high * shape.wide)
         self._sums = [[w.declare(zero) for _ in own] for _ in range(tile.levels)]
@@ -126,7 +125,7 @@ class GroupTiles(Panels):
                 both = w.divided(w.let(self._member + at * shape.members), number(fast))
             own, inner = both if along_inner else both[::-1]
             if id(own) not in known:
-                places = self._places(axes, self._let_least(self._first[which] + own, last))
+                places = w.places(axes, w.least(self._first[which] + own, last))
                 known[id(own)] = self._start(plain, places), places
             side.starts.append(known[id(own)])
             side.inner.append(inner)
@@ -139,9 +138,7 @@ class GroupTiles(Panels):
         if plain is None:
             return None
         w, inner = self.w, self._tile.roles.inner
-        with ExitStack() as stack:
-            for axis, at in [*places, *[(axis, ZERO) for axis in inner]]:
-                stack.enter_context(w.place(axis, at))
+        with w.place(*places, *((axis, ZERO) for axis in inner)):
             return w.let(w.offset(plain))
 
     def _fetch(self, sides: Sequence[_Side], start: Expression) -> None:
@@ -154,8 +151,8 @@ class GroupTiles(Panels):
             for (base, places), along, name in each:
                 if id(along) not in known:
                     inner = w.let(start + along)
-                    own = self._let_least(inner, last)
-                    digits = self._places(roles.inner, own) if base is None else []
+                    own = w.least(inner, last)
+                    digits = w.places(roles.inner, own) if base is None else []
                     known[id(along)] = own, w.let(inner < self._end), digits
                 own, inside, digits = known[id(along)]
                 if base is None:
@@ -167,9 +164,7 @@ class GroupTiles(Panels):
     def _value(self, side: _Side, places: Sequence[tuple[int, Expression]]) -> Expression:
         """Compute a factor's element at a place."""
         w = self.w
-        with ExitStack() as stack:
-            for axis, at in places:
-                stack.enter_context(w.place(axis, at))
+        with w.place(*places):
             value = w.value(self._factors[side.which])
             return w.here(self._lowering.converter.cast(value, self._given, self._dtype))
 
@@ -243,9 +238,7 @@ class GroupTiles(Panels):
                     first = w.let(first + each)
                 w.emit(Store("b", self._member + j * shape.members, w.copy(first)))
             row = w.let(self._first[0] + _position(shape.rows, shape.high, self._own[0], i))
-            with w.when(w.let(row < w.number("rows"))), ExitStack() as stack:
-                for axis, at in self._places(roles.rows, row):
-                    stack.enter_context(w.place(axis, at))
+            with w.when(w.let(row < w.number("rows"))), w.place(*w.places(roles.rows, row)):
                 self._write_row()
 
     def _write_row(self) -> None:
@@ -259,7 +252,7 @@ class GroupTiles(Panels):
             column = w.let(self._first[1] + place)
             with w.when(w.let(column < w.number("columns"))):
                 total = w.copy(load("b", dtype, w.let(self._member + at * shape.members)))
-                self._spread(roles.columns, column)
+                w.bind_all(roles.columns, column)
                 if self._tile.slices:
                     self._write_part("c", self._slice, total)
                 else:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tensorplug.plugin import expressions as ex
 from tensorplug_loops.schedule.lanes import cost_beyond
-from tensorplug_loops.statements import Store
+from tensorplug_loops.statements import Store, load
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,7 +74,8 @@ def fetch(w: Writer, kept: Sequence[Kept], at: int) -> None:
     """Read here what the pass ``at`` needs of values kept before."""
     for each in kept:
         if at in each.needed:
-            w.fetch(each.node, each.operand)
+            k = each.operand
+            w.know(each.node, load(w.array(k), each.node.dtype, w.offset(k)))
 
 
 def keep(w: Writer, kept: Sequence[Kept], at: int) -> None:

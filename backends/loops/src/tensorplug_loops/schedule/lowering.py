@@ -14,6 +14,7 @@ from tensorplug.plugin import Expression
 from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import expressions as ex
 from tensorplug_loops.schedule.conversions import Converter
+from tensorplug_loops.statements import rewritten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -41,8 +42,8 @@ class Lowering:
         """Return expressions of equal values, with equal operations as one object."""
         roots = ex.unify(roots)
         while any(map(self._is_foreign, ex.linearize(roots))):
-            roots = ex.unify(self._rewrite(roots, self._expand))
-        lowered = self._rewrite(roots, self._lower)
+            roots = ex.unify(rewritten(roots, self._expand))
+        lowered = rewritten(roots, self._lower)
         return ex.unify(
             [self._held(x, root.dtype) for root, x in zip(roots, lowered, strict=True)]
         )
@@ -63,16 +64,6 @@ class Lowering:
     def _expand(self, node: Expression, operands: tuple[Expression, ...]) -> Expression:
         made = _with(node, operands)
         return elementary.expand(made) if self._is_foreign(node) else made
-
-    def _rewrite(
-        self,
-        roots: Sequence[Expression],
-        rule: Callable[[Expression, tuple[Expression, ...]], Expression],
-    ) -> list[Expression]:
-        new: dict[int, Expression] = {}
-        for node in ex.linearize(roots):
-            new[id(node)] = rule(node, tuple(new[id(operand)] for operand in node.operands))
-        return [new[id(root)] for root in roots]
 
     def _lower(self, node: Expression, operands: tuple[Expression, ...]) -> Expression:
         """Return an operation; narrow floats are as they are held, or wide."""

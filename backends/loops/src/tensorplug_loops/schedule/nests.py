@@ -108,7 +108,7 @@ class Nest:
         low = w.let(own * w.number(size))
         end = w.let(low + w.number(size))
         stop = w.number(length)
-        return rest, low, w.let(ex.where(end < stop, end, stop))
+        return rest, low, w.least(end, stop)
 
     def _segmented(self, axis: int, low: Expression, high: Expression) -> None:
         """Write what an item does with its segment of the last axis."""
@@ -145,7 +145,7 @@ class Nest:
             return
         if self._form.tail:
             for at in range(self._form.tail):
-                with self.w.place(self._kept_axes[-1], ex.constant(at, dt.int64)):
+                with self.w.place((self._kept_axes[-1], ex.constant(at, dt.int64))):
                     self._store(range(len(self._outputs)))
             return
         levels = levels_of(self._group)
@@ -203,12 +203,7 @@ class Nest:
             self._store(range(len(self._outputs)))
 
     def _store(self, outputs: Sequence[int]) -> None:
-        """Write outputs, after all of their values: one may lie in the memory of an input."""
-        w = self.w
-        values = [w.value(self._outputs[j]) for j in outputs]
-        for j, value in zip(outputs, values, strict=True):
-            k = w.inputs + j
-            w.emit(Store(w.array(k), w.offset(k), value))
+        self.w.store([(self.w.inputs + j, self._outputs[j]) for j in outputs])
 
     def _dtype(self, number: int) -> DType:
         """Return the dtype of a reduction, as the group has it."""
@@ -254,7 +249,7 @@ class Nest:
                 (parameter,) = self._parameters(number)
                 w.bind(("result", parameter), w.copy(accumulator.result(across=False)))
             for number, state in enumerate(states, count):
-                state.follow([w.value(root) for root in self._results[number]])
+                state.join([w.value(root) for root in self._results[number]])
                 values = map(w.copy, state.values())
                 for parameter, value in zip(self._parameters(number), values, strict=True):
                     w.bind(("result", parameter), value)
@@ -309,7 +304,7 @@ class Nest:
             for number, accumulator in accumulators.items():
                 accumulator.add(copy, *values[number])
             for number, state in states.items():
-                state.follow(values[number])
+                state.join(values[number])
 
         with ExitStack() as outer:
             for axis in self._axes if alone else self._axes[:-1]:
@@ -374,7 +369,7 @@ class Nest:
         def several(start: Expression, stop: Expression) -> None:
             with w.loop(None, start, stop, step=stride, lanes=lanes, whole=True) as index:
                 for copy in range(copies):
-                    with w.place(axis, index + copy * lanes if copy else index):
+                    with w.place((axis, index + copy * lanes if copy else index)):
                         add(copy)
 
         middle = low
@@ -385,7 +380,7 @@ class Nest:
                 size = (depth if max(lanes, w.lanes) > 1 else _DEPTH_ALONE) * stride
                 with w.loop(None, low, middle, step=size) as block:
                     end = w.let(block + size)
-                    several(block, w.let(ex.where(end < middle, end, middle)))
+                    several(block, w.least(end, middle))
                     for accumulator in accumulators:
                         accumulator.close_block()
             else:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from tensorplug.plugin import Expression, TensorType, groups
 from tensorplug.plugin import expressions as ex
 from tensorplug_loops.schedule.loops import is_running
+from tensorplug_loops.statements import rewritten
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,11 +69,10 @@ def _dense_axis(operand: GroupInput, long: Sequence[int]) -> int | None:
 
 def _renamed(roots: Sequence[Expression], new: dict[int, int]) -> tuple[Expression, ...]:
     """Return expressions of axes with other numbers."""
-    made: dict[int, Expression] = {}
-    for node in ex.order(roots, lambda _: False):
+
+    def rule(node: Expression, operands: tuple[Expression, ...]) -> Expression:
         if node.op == "axis":
-            made[id(node)] = ex.axis(new[int(node.value)])  # type: ignore[arg-type]  # a number
-        else:
-            operands = tuple(made[id(each)] for each in node.operands)
-            made[id(node)] = Expression(node.op, node.dtype, operands, node.value)
-    return tuple(made[id(root)] for root in roots)
+            return ex.axis(new[int(node.value)])  # type: ignore[arg-type]  # a number
+        return Expression(node.op, node.dtype, operands, node.value)
+
+    return tuple(rewritten(roots, rule))

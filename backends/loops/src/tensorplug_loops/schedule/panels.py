@@ -7,7 +7,6 @@ end is the last row or column once more.
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
 
 from tensorplug.plugin import dtypes as dt
@@ -63,33 +62,12 @@ class Panels:
         kernel = Kernel(name, own, whole.numbers, whole.body, group_size)
         return kernel, [k for _, k in arrays]
 
-    def _let_least(self, a: Expression, b: Expression) -> Expression:
-        return self.w.let(ex.where(a < b, a, b))
-
-    def _spread(self, axes: Sequence[int], number: Expression) -> None:
-        """Bind axes to the place that a number means along all of them."""
-        for axis, at in self._places(axes, number):
-            self.w.bind(axis, at)
-
-    def _places(self, axes: Sequence[int], number: Expression) -> list[tuple[int, Expression]]:
-        w, places = self.w, []
-        for axis in reversed(axes):
-            if axis == axes[0]:
-                places.append((axis, number))
-            else:
-                number, rest = w.divided(number, w.number(f"n{axis}"))
-                places.append((axis, rest))
-        return places
-
     def _write_element(self, total: Expression) -> None:
         """Write the outputs' elements of a sum: the axes that remain have values."""
         w = self.w
         cast = self._lowering.converter.cast(total, self._dtype, self._given)
         w.bind(("result", w.inputs), w.here(cast))
-        values = [w.value(root) for root in self._outputs]
-        for j, value in enumerate(values):
-            k = w.inputs + j
-            w.emit(Store(w.array(k), w.offset(k), value))
+        w.store(list(enumerate(self._outputs, w.inputs)))
 
     def _write_part(self, array: str, which: Expression, total: Expression) -> None:
         """Write the sum of a slice: slices follow one another, each as dense as the result."""
@@ -143,10 +121,10 @@ class Copies(Panels):
             w.emit(Shared("s", self._dtype, _BLOCK * _BLOCK))
         own, chunk = w.divided(w.let(item()), w.number("copies"))
         batch, panel = w.divided(own, w.number("panels_n"))
-        self._spread(tile.roles.batch, batch)
+        w.bind_all(tile.roles.batch, batch)
         base = w.let(own * (w.number("inner") * tile.columns))
         low = w.let(chunk * w.number("copied"))
-        bounds = low, self._let_least(low + w.number("copied"), w.number(f"n{first}"))
+        bounds = low, w.least(low + w.number("copied"), w.number(f"n{first}"))
         if lies_across:
             self._copy_across(panel, base, bounds)
         else:
@@ -191,7 +169,7 @@ class Copies(Panels):
                 w.emit(Store(array, own + w.let(base + at * width - first), value))
 
         def one_by_one(own: Expression, body: Callable[[], None]) -> None:
-            self._spread(axes, self._let_least(own, last))
+            w.bind_all(axes, w.least(own, last))
             body()
 
         if runs or len(axes) > 1 or not self._are_neighbours(root, axes[0]):
@@ -201,7 +179,7 @@ class Copies(Panels):
         lanes = tile.lanes if which and self._has_lanes(root, axes[0]) else 1
         end, middle = w.let(first + width), first
         if lanes > 1:
-            whole = self._let_least(end, last + 1)
+            whole = w.least(end, last + 1)
             middle = w.let(first + ((whole - first) & -lanes))
 
         def across() -> None:
@@ -246,7 +224,7 @@ class Copies(Panels):
             return
         if runs < 0 and len(rest) == 1 and bounds is None:
             for at in range(-runs):
-                with w.place(rest[0], number(at)):
+                with w.place((rest[0], number(at))):
                     body()
             return
         low, high = bounds or (ZERO, w.number(f"n{rest[0]}"))
@@ -275,23 +253,21 @@ class Copies(Panels):
                 w.loop(None, ZERO, number(width), step=_BLOCK) as shift,
             ):
                 for i in range(_BLOCK):
-                    places = self._places(axes, self._let_least(first + (shift + i), last))
-                    with ExitStack() as stack:
-                        for axis, place in places:
-                            stack.enter_context(w.place(axis, place))
-                        j = stack.enter_context(
-                            w.loop(None, ZERO, block, step=_BLOCK, lanes=_BLOCK, whole=True)
-                        )
-                        stack.enter_context(w.place(inner[-1], at + j))
+                    places = w.places(axes, w.least(first + (shift + i), last))
+                    with (
+                        w.place(*places),
+                        w.loop(None, ZERO, block, step=_BLOCK, lanes=_BLOCK, whole=True) as j,
+                        w.place((inner[-1], at + j)),
+                    ):
                         w.emit(Store("s", j + i * _BLOCK, self._element(root)))
-                with w.place(inner[-1], at):
+                with w.place((inner[-1], at)):
                     start = w.let(base + self._number_of(inner, ZERO) * width + shift)
                 for i in range(_BLOCK):
                     with w.loop(None, ZERO, block, step=_BLOCK, lanes=_BLOCK, whole=True) as j:
                         value = w.copy(load("s", self._dtype, j * _BLOCK + i))
                         w.emit(Store("b", j + (start + i * width), value))
             with w.loop(inner[-1], middle, high), w.loop(None, ZERO, number(width)) as shift:
-                self._spread(axes, self._let_least(first + shift, last))
+                w.bind_all(axes, w.least(first + shift, last))
                 start = w.let(base + self._number_of(inner, ZERO) * width)
                 w.emit(Store("b", start + shift, self._element(root)))
 

@@ -11,7 +11,7 @@ on Mathematical Software 34, 2008; here the columns' block is the one that stays
 
 from __future__ import annotations
 
-from contextlib import ExitStack, nullcontext
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from tensorplug.plugin import Expression
@@ -61,7 +61,7 @@ class Tiles(Copies):
         if tile.slices:
             self._slice, batch = w.divided(self._batch, w.number("batch"))
         self._matrix = batch
-        self._spread(tile.roles.batch, batch)
+        w.bind_all(tile.roles.batch, batch)
         self._columns = self._range(of_columns, "size_n", "panels_n")
         self._rows = self._range(of_rows, "size_m", "panels_m")
         if tile.blocked:
@@ -70,7 +70,7 @@ class Tiles(Copies):
                 low = w.let(self._slice * w.number("share"))
                 self._own_blocks = (
                     low,
-                    self._let_least(low + w.number("share"), w.number("blocks")),
+                    w.least(low + w.number("share"), w.number("blocks")),
                 )
             with w.loop(None, *self._own_blocks) as block:
                 self._multiply_block(block)
@@ -94,7 +94,7 @@ class Tiles(Copies):
     def _range(self, group: Expression, size: str, panels: str) -> tuple[Expression, Expression]:
         w = self.w
         low = w.let(group * w.number(size))
-        return low, self._let_least(low + w.number(size), w.number(panels))
+        return low, w.least(low + w.number(size), w.number(panels))
 
     def _multiply_block(self, block: Expression) -> None:
         """Write what is done for a block of the inner elements."""
@@ -102,9 +102,9 @@ class Tiles(Copies):
         chunk = block
         if split:
             before, chunk = w.divided(block, w.number("chunks"))
-            self._spread(inner[:split], before)
+            w.bind_all(inner[:split], before)
         low = w.let(chunk * w.number("part"))
-        high = self._let_least(low + w.number("part"), w.number(f"n{inner[split]}"))
+        high = w.least(low + w.number("part"), w.number(f"n{inner[split]}"))
         self._bounds = low, high
         start, depth = ZERO, w.let(high - low)
         for axis in inner[:split]:
@@ -140,9 +140,7 @@ class Tiles(Copies):
         w, inner = self.w, self._tile.roles.inner
         split = self._tile.split if self._tile.blocked else 0
         starts = [(axis, ZERO if at else self._bounds[0]) for at, axis in enumerate(inner[split:])]
-        with ExitStack() as stack:
-            for axis, at in [*places, *starts]:
-                stack.enter_context(w.place(axis, at))
+        with w.place(*places, *starts):
             return w.let(w.offset(k))
 
     def _step(self, k: int) -> Expression:
@@ -161,10 +159,7 @@ class Tiles(Copies):
         """Return where the rows of a tile are; those behind the end are the last one."""
         w, tile = self.w, self._tile
         first, last = w.let(panel * tile.rows), w.let(w.number("rows") - 1)
-        return [
-            self._places(tile.roles.rows, self._let_least(first + at, last))
-            for at in range(tile.rows)
-        ]
+        return [w.places(tile.roles.rows, w.least(first + at, last)) for at in range(tile.rows)]
 
     def _windows(self, panel: Expression) -> WindowRows:
         k = window_operand(self._loops, self._tile.roles)
@@ -188,7 +183,7 @@ class Tiles(Copies):
             array, step = "b", number(width)
         else:
             first = w.let(column * width)
-            start = self._let_least(first, w.let(w.number("columns") - width))
+            start = w.least(first, w.let(w.number("columns") - width))
             shift = w.let(first - start)
             axes = tile.roles.columns
             places = [(axis, ZERO) for axis in axes[:-1]]
@@ -289,9 +284,9 @@ class Tiles(Copies):
         """Write the outputs of a tile."""
         w, tile, roles = self.w, self._tile, self._tile.roles
         row = w.let(panel * tile.rows)
-        row_end = self._let_least(row + tile.rows, w.number("rows"))
+        row_end = w.least(row + tile.rows, w.number("rows"))
         first = w.let(column * tile.columns)
-        end = self._let_least(first + tile.columns, w.number("columns"))
+        end = w.least(first + tile.columns, w.number("columns"))
         base = w.let(shift - first)
 
         def element(own: Expression, place: Expression) -> None:
@@ -305,14 +300,14 @@ class Tiles(Copies):
         output = self._loops.operands[-1].offset.steps
         if len(roles.columns) > 1 or output[roles.columns[-1]] != 1:
             with w.loop(None, first, end) as place:
-                self._spread(roles.columns, place)
+                w.bind_all(roles.columns, place)
                 with w.loop(None, row, row_end) as own:
-                    self._spread(roles.rows, own)
+                    w.bind_all(roles.rows, own)
                     element(own, place)
             return
         (axis,) = roles.columns
         with w.loop(None, row, row_end) as own:
-            self._spread(roles.rows, own)
+            w.bind_all(roles.rows, own)
             written = range(w.inputs, len(self._loops.operands))
             near = lies_near(self._loops, axis, [*self._operands(self._outputs), *written])
             lanes = tile.lanes if self._machine.vector_bytes and near and not tile.slices else 1

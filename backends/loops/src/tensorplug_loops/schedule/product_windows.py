@@ -41,15 +41,11 @@ class WindowRows:
         self.offsets: list[Expression] = []
         indices: list[list[Expression]] = []
         for own in places:
-            with ExitStack() as stack:
-                for axis, at in [*own, *[(axis, ZERO) for axis in inner]]:
-                    stack.enter_context(w.place(axis, at))
+            with w.place(*own, *((axis, ZERO) for axis in inner)):
                 self.offsets.append(w.let(w.offset(k)))
                 indices.append([w.let(w.index(k, j)) for j in self._checks])
         self._indices = list(zip(*indices, strict=True))
-        self._ends = [
-            (reduce(self._less, each), reduce(self._greater, each)) for each in self._indices
-        ]
+        self._ends = [(reduce(w.least, each), reduce(w.greatest, each)) for each in self._indices]
 
     def add_up(
         self,
@@ -126,14 +122,14 @@ class WindowRows:
             if linear.steps[axis] != 1:
                 step = w.number(f"s{self._k}_{1 + j}_{axis}")
                 first, end = (
-                    w.divided(self._greater(each, ZERO) + (step - 1), step)[0]
+                    w.divided(w.greatest(each, ZERO) + (step - 1), step)[0]
                     for each in (first, end)
                 )
-            start, stop = self._greater(start, first), self._less(stop, end)
-        start = self._less(start, bounds[1])
+            start, stop = w.greatest(start, first), w.least(stop, end)
+        start = w.least(start, bounds[1])
         if conditions:
             stop = w.here(ex.where(_all(conditions), stop, start))
-        return start, self._greater(start, stop)
+        return start, w.greatest(start, stop)
 
     def _add_some(
         self,
@@ -164,12 +160,6 @@ class WindowRows:
     @staticmethod
     def _range(low: Expression, high: Expression, limit: Expression) -> list[Expression]:
         return [ex.apply("less_equal", ZERO, low), ex.apply("less", high, limit)]
-
-    def _less(self, a: Expression, b: Expression) -> Expression:
-        return self._w.let(ex.where(a < b, a, b))
-
-    def _greater(self, a: Expression, b: Expression) -> Expression:
-        return self._w.let(ex.where(a < b, b, a))
 
 
 def _all(conditions: Sequence[Expression]) -> Expression:

@@ -11,7 +11,7 @@ from tensorplug.plugin import Expression
 from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import expressions as ex
 from tensorplug_loops.recording import compute, plain
-from tensorplug_loops.statements import variable
+from tensorplug_loops.statements import rewritten, variable
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Sequence
@@ -160,14 +160,14 @@ def written(roots: Roots) -> tuple[str, ...]:
 def renumbered(roots: Roots, new: tuple[tuple[int, int], ...]) -> Roots:
     """Return expressions with other numbers of parameters."""
     numbers = dict(new)
-    made: dict[int, Expression] = {}
-    for node in ex.order(roots, lambda _: False):
-        operands = tuple(made[id(each)] for each in node.operands)
+
+    def rule(node: Expression, operands: Roots) -> Expression:
         value = node.value
         if node.op == "parameter":
             value = numbers.get(int(value), int(value))  # type: ignore[arg-type]  # a number
-        made[id(node)] = Expression(node.op, node.dtype, operands, value)
-    return tuple(made[id(root)] for root in roots)
+        return Expression(node.op, node.dtype, operands, value)
+
+    return tuple(rewritten(roots, rule))
 
 
 @lru_cache(_MOST)

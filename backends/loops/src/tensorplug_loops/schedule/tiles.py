@@ -6,7 +6,6 @@ of the work-group, and taken from there. So each line of memory is used up at on
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from math import prod
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +18,7 @@ from tensorplug_loops.statements import Barrier, Shared, Store, item, load, memb
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from contextlib import AbstractContextManager
 
     from tensorplug.plugin import Expression
     from tensorplug_loops.machine import Machine
@@ -81,11 +81,9 @@ class Tiles(Nest):
         for node in self._staged:
             self.w.emit(Shared(f"t{node.value}", node.dtype, rows * columns))
 
-    @contextmanager
-    def _at(self, row: Expression, column: Expression) -> Iterator[None]:
+    def _at(self, row: Expression, column: Expression) -> AbstractContextManager[None]:
         crossed, last = self._sides
-        with self.w.place(crossed, row), self.w.place(last, column):
-            yield
+        return self.w.place((crossed, row), (last, column))
 
     def _read(self, at: Expression) -> None:
         for node in self._staged:
@@ -109,9 +107,9 @@ class Tiles(Nest):
             (outer, first), (inner, second) = sides[:: -1 if use == self._read else 1]
             for i in self._lines():
                 with (
-                    w.place(outer, w.let(first + i) if i else first),
+                    w.place((outer, w.let(first + i) if i else first)),
                     w.loop(None, ZERO, size, step=lanes, lanes=lanes, whole=True) as j,
-                    w.place(inner, second + j),
+                    w.place((inner, second + j)),
                 ):
                     use(j + i * _BLOCK if use == self._read else j * _BLOCK + i)
 

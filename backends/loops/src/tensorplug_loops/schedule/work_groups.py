@@ -53,7 +53,7 @@ class WorkGroups(Nest):
         self._taken, _ = w.divided(w.let(count + (run - size)), run)  # by the first so many
         start = w.let(low + self._member * run)
         end = w.let(start + run)
-        return w.loop(axis, start, w.let(ex.where(end < high, end, high)))
+        return w.loop(axis, start, w.least(end, high))
 
     def _once(self) -> AbstractContextManager[None]:
         return self.w.when(self._is_first)

@@ -17,6 +17,7 @@ from tensorplug_loops.statements import (
     Let,
     Loop,
     Number,
+    Store,
     load,
     name_of,
     variable,
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from tensorplug_loops.schedule.loops import Linear, Loops
     from tensorplug_loops.schedule.lowering import Lowering
     from tensorplug_loops.statements import Statement
+
+    Place = tuple[int, Expression]  # an axis, and its value
 
 ZERO: Final = ex.constant(0, dt.int64)
 _ANY: Final = 2
@@ -84,7 +87,7 @@ class Writer:
         """Return the name of an operand."""
         return f"x{k}" if k < self.inputs else f"y{k - self.inputs}"
 
-    def fresh(self, prefix: str = "v") -> str:
+    def fresh(self, prefix: str) -> str:
         """Return a new name."""
         self._names += 1
         return f"{prefix}{self._names}"
@@ -98,28 +101,30 @@ class Writer:
         """Write a statement here."""
         self._scopes[-1].statements.append(statement)
 
-    def let(self, value: Expression, prefix: str = "v") -> Expression:
+    def let(self, value: Expression) -> Expression:
         """Name a value here."""
-        if value.op in _LEAVES:
-            return value
-        name = self.fresh(prefix)
-        self.emit(Let(name, value))
-        return variable(name, value.dtype)
+        return self._let(value, self._scopes[-1])
 
     def divided(self, a: Expression, b: Expression) -> tuple[Expression, Expression]:
         """Return the quotient and the rest of numbers that are not negative."""
         quotient, rest = (self.let(Expression(op, a.dtype, (a, b))) for op in ("quotient", "rest"))
         return quotient, rest
 
+    def least(self, a: Expression, b: Expression) -> Expression:
+        """Return the lesser of two numbers."""
+        return self.let(ex.where(a < b, a, b))
+
+    def greatest(self, a: Expression, b: Expression) -> Expression:
+        """Return the greater of two numbers."""
+        return self.let(ex.where(a < b, b, a))
+
     def copy(self, value: Expression) -> Expression:
         """Name what a variable holds here."""
-        name = self.fresh()
-        self.emit(Let(name, value))
-        return variable(name, value.dtype)
+        return self._named(value, self._scopes[-1])
 
-    def declare(self, value: Expression, prefix: str = "a", lanes: int | None = None) -> str:
+    def declare(self, value: Expression, lanes: int | None = None) -> str:
         """Make a variable; return its name."""
-        name = self.fresh(prefix)
+        name = self.fresh("a")
         self.emit(Declare(name, value, self.lanes if lanes is None else lanes))
         return name
 
@@ -129,12 +134,16 @@ class Writer:
 
     def bind_all(self, axes: Sequence[int], number: Expression) -> None:
         """Give axes their values here, from the number of an element in row-major order."""
-        for axis in reversed(axes):
-            if axis == axes[0]:
-                self.bind(axis, number)
-            else:
-                number, rest = self.divided(number, self.number(f"n{axis}"))
-                self.bind(axis, rest)
+        for axis, at in self.places(axes, number):
+            self.bind(axis, at)
+
+    def places(self, axes: Sequence[int], number: Expression) -> list[Place]:
+        """Return the values of axes, from the number of an element in row-major order."""
+        result = []
+        for axis in reversed(axes[1:]):
+            number, rest = self.divided(number, self.number(f"n{axis}"))
+            result.append((axis, rest))
+        return [*result, *((axis, number) for axis in axes[:1])]
 
     @contextmanager
     def loop(
@@ -159,13 +168,15 @@ class Writer:
         self.emit(Loop(name, start, stop, tuple(scope.statements), step, lanes, whole, again))
 
     @contextmanager
-    def place(self, axis: int, at: Expression) -> Iterator[None]:
-        """Give an axis a value for some statements."""
-        scope = _Scope(self._scopes[-1].statements, "place", self._scopes[-1].lanes)
-        scope.whose[axis] = at
-        self._scopes.append(scope)
+    def place(self, *places: Place) -> Iterator[None]:
+        """Give axes values for some statements."""
+        count = len(self._scopes)
+        for axis, at in places:
+            scope = _Scope(self._scopes[-1].statements, "place", self._scopes[-1].lanes)
+            scope.whose[axis] = at
+            self._scopes.append(scope)
         yield
-        self._scopes.pop()
+        del self._scopes[count:]
 
     @contextmanager
     def when(self, condition: Expression, *, rare: bool = False) -> Iterator[None]:
@@ -231,13 +242,8 @@ class Writer:
         return _ANY if axis in self.loops.numbered else step
 
     def _depth(self, tokens: frozenset[Hashable]) -> int:
-        return max(
-            (
-                max(at for at, scope in enumerate(self._scopes) if token in scope.whose)
-                for token in tokens
-            ),
-            default=0,
-        )
+        scopes = enumerate(self._scopes)
+        return max((at for at, scope in scopes if not tokens.isdisjoint(scope.whose)), default=0)
 
     def _level(self, tokens: frozenset[Hashable]) -> int:
         """Return the outermost scope where these have values, or a branch directly in it."""
@@ -253,15 +259,18 @@ class Writer:
         return self._scopes[self._level(tokens)]
 
     def _let(self, value: Expression, scope: _Scope) -> Expression:
-        if value.op in _LEAVES:
-            return value
-        name = self.fresh()
+        return value if value.op in _LEAVES else self._named(value, scope)
+
+    def _named(self, value: Expression, scope: _Scope) -> Expression:
+        name = self.fresh("v")
         scope.statements.append(Let(name, value))
         return variable(name, value.dtype)
 
-    def fetch(self, node: Expression, k: int) -> None:
-        """Take a value from an operand's element here."""
-        self.know(node, load(self.array(k), node.dtype, self.offset(k)))
+    def store(self, values: Sequence[tuple[int, Expression]]) -> None:
+        """Write operands' elements, after all values: one may lie in the memory of an input."""
+        made = [(k, self.value(root)) for k, root in values]
+        for k, value in made:
+            self.emit(Store(self.array(k), self.offset(k), value))
 
     def know(self, node: Expression, value: Expression) -> None:
         """Take this value for a node of expressions here."""
@@ -333,23 +342,20 @@ class Writer:
         if not conditions:
             return None
         conditions.sort(key=lambda pair: pair[0])
-        at, result = conditions[0]
-        for following, condition in conditions[1:]:
-            at = max(at, following)
+        (_, result), *others = conditions
+        for at, condition in others:
             result = self._let(ex.apply("logical_and", result, condition), self._scopes[at])
         return result
 
     def _linear(self, linear: Linear, k: int, j: int) -> Expression:
         """Return a sum of the numbers ``o{k}_{j}``, ``s{k}_{j}_axis``, ``r{k}_{j}_i`` times."""
         terms: list[tuple[bool, int, Expression]] = []
-        start = self._times(linear.constant, f"o{k}_{j}", None, 0)
-        if start is not None:
-            terms.append((False, 0, start))
+        if linear.constant:
+            terms.append((False, 0, self.number(f"o{k}_{j}")))
         for i, (step, rest) in enumerate(linear.rests):
-            level = self._level(self.needs(rest))
-            term = self._times(step, f"r{k}_{j}_{i}", self.value(rest), level)
-            if term is not None:
-                terms.append((False, level, term))
+            level, own = self._level(self.needs(rest)), self.value(rest)
+            if step:
+                terms.append((False, level, self._times(step, f"r{k}_{j}_{i}", own, level)))
         for axis, own in enumerate(linear.steps):
             step = self._step(axis, own)
             if step:
@@ -357,7 +363,6 @@ class Writer:
                 is_lane = self._scopes[self._depth(token)].lanes > 1
                 level = self._level(token)
                 term = self._times(step, f"s{k}_{j}_{axis}", self._bound(axis), level)
-                assert term is not None
                 terms.append((is_lane, level, term))
         terms.sort(key=lambda term: term[:2])
         if not terms:
@@ -373,14 +378,8 @@ class Writer:
             total = known[key]
         return last if total is None else total + last
 
-    def _times(
-        self, step: int, name: str, value: Expression | None, depth: int
-    ) -> Expression | None:
-        """Return a multiple of a value, or ``step`` itself without one; None for nothing."""
-        if step == 0:
-            return None
-        if value is None:
-            return self.number(name)
+    def _times(self, step: int, name: str, value: Expression, depth: int) -> Expression:
+        """Return a multiple of a value."""
         if step == 1:
             return value
         by = self.number(name)

@@ -44,7 +44,7 @@ def compile_group(group: Group) -> Callable[..., list[Array]] | None:
         return None
     fresh = [
         allocator(output.type.shape, output.type.dtype.numpy)
-        if output.into is None or _is_read_after(output.into, at, program)
+        if output.into is None or program.reads_after(output.into, at)
         else output.into
         for at, output in enumerate(group.outputs, start=len(group.inputs))
     ]
@@ -63,13 +63,6 @@ def compile_group(group: Group) -> Callable[..., list[Array]] | None:
         return made
 
     return run
-
-
-def _is_read_after(number: int, written: int, program: Program) -> bool:
-    """Return whether an array is read by a kernel after one that writes another."""
-    kernels = [each.arrays for each in program.launches]
-    first = next(at for at, arrays in enumerate(kernels) if written in arrays)
-    return any(number in arrays for arrays in kernels[first + 1 :])
 
 
 def _single(
