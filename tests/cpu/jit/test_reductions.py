@@ -249,60 +249,6 @@ def test_kernels(call, spec, kind, name, keep_dims):
         np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32"])
-@pytest.mark.parametrize(("shape", "axes"), [case for case in SHAPES if len(case[1]) == 1])
-def test_products(call, shape, axes, dtype):
-    """Rounded once from what logarithms give, with all signs."""
-    rng = np.random.default_rng(8)
-    count = shape[axes[0]]
-    logs = rng.standard_normal(shape) / math.sqrt(count)
-    x = (np.exp(logs) * rng.choice([-1, 1], shape)).astype(dtype)
-    rows, left = rows_of(x, axes)
-    wide = rows.astype("longdouble")
-    exact = np.exp(np.log(np.abs(wide)).sum(axis=1)).reshape(left)
-    exact *= np.where(np.count_nonzero(rows < 0, axis=1) % 2, -1, 1).reshape(left)
-    found = product(call, x, axes)
-    assert (found.dtype, found.shape) == (np.dtype(dtype), left)
-    error = np.finfo(dtype).eps / 2 + 1e-9
-    np.testing.assert_allclose(found.astype("longdouble"), exact, rtol=error, atol=0)
-
-
-@pytest.mark.parametrize("axis", [0, 1])
-def test_products_out_of_range(call, axis):
-    """Factors are multiplied in float64, in whatever order they come."""
-    cases = {  # factors and how often each: the product
-        ((2.0**100, 8), (2.0**-100, 8), (3.0, 2), (1.0, 600)): 9,
-        ((2.0**-149, 4), (2.0**127, 4), (2.0**22, 4), (1.0, 600)): 1,
-        ((2.0**127, 3), (1.0, 700)): INF,
-        ((-(2.0**127), 401), (1.5, 9)): -INF,
-        ((2.0**-149, 300), (2.0, 9)): 0,
-        ((2.0**-100, 1), (2.0**-49, 1), (1.0, 500)): 2.0**-149,
-        ((2.0**-100, 1), (2.0**-50, 1), (1.5, 1), (-1.0, 501)): -(2.0**-149),
-        ((INF, 1), (2.0**-149, 5), (1.0, 300)): INF,
-        ((INF, 1), (0.0, 1), (1.0, 300)): NAN,
-        ((0.0, 1), (2.0**127, 5), (1.0, 300)): 0,
-        ((NAN, 1), (0.0, 300)): NAN,
-    }
-    for given, expected in cases.items():
-        row = np.concatenate([np.full(count, factor, np.float32) for factor, count in given])
-        for _ in range(2):
-            x = np.tile(row, (200, 1))
-            found = call(specs.PROD, x if axis else x.T, axis=(axis,), keep_dims=False)
-            np.testing.assert_array_equal(found, np.full(200, expected, np.float32))
-            row = np.random.default_rng(9).permutation(row)
-
-
-@pytest.mark.parametrize(("spec", "here"), [(ops.ANY, True), (ops.ALL, False)])
-def test_any_and_all(call, spec, here):
-    x = np.full((300, 200), not here)
-    x[7, 3] = x[299, 199] = here
-    for axis in (0, 1):
-        found = call(spec, x, axis=(axis,), keep_dims=False)
-        expected = np.full(x.shape[1 - axis], not here)
-        expected[[3, 199] if axis == 0 else [7, 299]] = here
-        np.testing.assert_array_equal(found, expected)
-
-
 def test_where_there_is_no_loop():
     """Small arrays, complex numbers, and axes that no one sums."""
     cases = [

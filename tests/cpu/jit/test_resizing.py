@@ -1,4 +1,4 @@
-"""Large images are resized by a loop: the same bits as by NumPy, and the formula's numbers."""
+"""Large images are resized by a loop: the same bits as by NumPy."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from tensorplug.algorithms import bilinear_taps
-from tensorplug.plugin import specs
 from tensorplug_cpu.execution import parallel
 from tensorplug_cpu.jit.codegen.settings import JIT
 from tensorplug_cpu.jit.families import resizing
@@ -23,38 +22,6 @@ SHAPES = [  # images, size: of one channel, a few, a vector and more; growing an
     ((2, 20, 30, 37), (33, 31)),
     ((2, 300, 300, 1), (150, 120)),
 ]
-GRIDS = [(False, False), (True, False), (False, True)]  # align_corners, half_pixel_centers
-
-
-def positions(old, new, align_corners, half_pixel_centers):
-    """Return where each new pixel lies on the old axis."""
-    places = np.arange(new)
-    if half_pixel_centers:
-        return np.clip((places + 0.5) * old / new - 0.5, 0, old - 1)
-    if align_corners:
-        return places * (old - 1) / (new - 1)
-    return np.minimum(places * old / new, old - 1)
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("grid", GRIDS)
-@pytest.mark.parametrize(("shape", "size"), SHAPES)
-def test_ramps(call, shape, size, grid, dtype):
-    """Blends reproduce a function that is linear along each axis."""
-    n, height, width, channels = shape
-    slopes = 1 + np.arange(channels)
-    image = np.arange(n)[:, None, None, None] * 3.0
-
-    def ramp(y, x):
-        return image + y[:, None, None] * 2 - x[:, None] * slopes + 5
-
-    x = ramp(np.arange(height), np.arange(width)).astype(dtype)
-    align, half = grid
-    found = call(specs.RESIZE_BILINEAR, x, size=size, align_corners=align, half_pixel_centers=half)
-    expected = ramp(positions(height, size[0], *grid), positions(width, size[1], *grid))
-    assert (found.dtype, found.shape) == (np.dtype(dtype), expected.shape)
-    bound = 8 * np.finfo(dtype).eps * np.abs(expected).max()
-    np.testing.assert_allclose(found, expected, rtol=0, atol=bound)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
