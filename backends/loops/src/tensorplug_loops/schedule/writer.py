@@ -353,9 +353,9 @@ class Writer:
         if linear.constant:
             terms.append((False, 0, self.number(f"o{k}_{j}")))
         for i, (step, rest) in enumerate(linear.rests):
-            level, own = self._level(self.needs(rest)), self.value(rest)
+            level, value = self._level(self.needs(rest)), self.value(rest)
             if step:
-                terms.append((False, level, self._times(step, f"r{k}_{j}_{i}", own, level)))
+                terms.append((False, level, self._times(step, f"r{k}_{j}_{i}", value, level)))
         for axis, own in enumerate(linear.steps):
             step = self._step(axis, own)
             if step:
