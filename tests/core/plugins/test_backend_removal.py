@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -98,6 +99,31 @@ def test_a_lost_device_is_removed_and_opened_anew(engine):
     expect(on_other, "float32", (1,), [1])
     tp.set_backend("memory")
     expect(tp.asarray([1.0]) + on_other, "float32", (1,), [2])
+
+
+@pytest.mark.parametrize("enter", [tp.set_backend, tp.use_backend])
+def test_a_device_that_is_known_to_be_lost_is_opened_anew_at_once(enter):
+    engine = engines.make(("memory", "other"))
+    cause: list[str] = []
+    engine.devices.source.offers["memory"] = {"explain_loss": lambda: "".join(cause)}
+    with using(engine):
+        tp.set_backend("memory")
+        x, first = tp.asarray([1.0]), engine.open("memory").backend
+        tp.set_backend("memory")
+        assert engine.open("memory").backend is first
+        first.lost = True
+        cause.append("a fuse blew")
+        with (
+            pytest.warns(BackendWarning, match="1 buffers on 'memory' are lost"),
+            enter("memory") or nullcontext(),
+        ):
+            assert tp.get_backend() == "memory"
+        cause.clear()
+        assert first.closed
+        with pytest.raises(BackendClosedError, match=r"'memory', which was lost \(a fuse"):
+            x.numpy()
+        expect(tp.asarray([1.0]) + 1, "float32", (1,), [2])
+        assert tp.get_backend() == "memory"
 
 
 def test_one_device_of_several(engine):

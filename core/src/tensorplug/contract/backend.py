@@ -314,6 +314,18 @@ class Widens(Protocol):
 
 
 @runtime_checkable
+class ReportsLoss(Protocol):
+    """A backend that knows when its device is lost.
+
+    ``set_backend`` and ``use_backend`` then open another in its place. Without this, users call
+    ``remove_backend`` first.
+    """
+
+    def explain_loss(self) -> str:
+        """Return why the device is lost for good; "" while it is not. The device is not asked."""
+
+
+@runtime_checkable
 class FlushesSubnormals(Protocol):
     """A backend whose arithmetic replaces subnormal numbers by 0.
 

@@ -20,6 +20,8 @@ field                methods of the backend                   without them
                                                              with bfloat16 in float32
 ``flushes``          the property ``flushes_subnormals``      subnormal numbers are kept
 ``kernel_guide``     the property ``kernel_guide``            errors name its documentation
+``explain_loss``     ``explain_loss``                         a lost device must be removed before
+                                                              another opens
 ===================  =======================================  =================================
 """
 
@@ -36,6 +38,7 @@ from tensorplug.contract.backend import (
     ExchangesDeviceMemory,
     Measures,
     OverwritesBuffers,
+    ReportsLoss,
     ReusesMemory,
     SharesHostMemory,
     Trims,
@@ -68,6 +71,7 @@ class Capabilities:
     widens: frozenset[DType] = dt.WIDENED
     flushes: frozenset[DType] = frozenset()
     kernel_guide: str = ""
+    explain_loss: Callable[[], str] | None = None
 
 
 def of(backend: Backend) -> Capabilities:
@@ -86,6 +90,7 @@ def of(backend: Backend) -> Capabilities:
     measures = _find(backend, Measures)
     trims = _find(backend, Trims)
     overwrites = _find(backend, OverwritesBuffers)
+    loses = _find(backend, ReportsLoss)
     return Capabilities(
         survives_fork=bool(getattr(backend, "survives_fork", False)),
         counts_buffers=_find(backend, CountsBuffers),
@@ -101,6 +106,7 @@ def of(backend: Backend) -> Capabilities:
         widens=frozenset(getattr(backend, "widens", dt.WIDENED)),
         flushes=frozenset(getattr(backend, "flushes_subnormals", ())),
         kernel_guide=guide,
+        explain_loss=loses and loses.explain_loss,
     )
 
 

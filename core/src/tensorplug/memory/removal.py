@@ -19,13 +19,17 @@ if TYPE_CHECKING:
     from tensorplug.engine.engine import Engine
 
 
-def remove(engine: Engine, name: str) -> list[str]:
+REMOVED = "was removed"
+
+
+def remove(engine: Engine, name: str, fate: str = REMOVED) -> list[str]:
     """Close the devices of backend ``name``, or the device of that name; return their names.
 
     First move the live tensors and the values saved on tapes to host memory. They remain readable,
     and kernels accept them like those of any other device. If closing a device raises, it is
     removed all the same, with a ``BackendWarning`` that names it. In a forked child, devices of
-    the parent process are forgotten, so that the backend can be opened anew.
+    the parent process are forgotten, so that the backend can be opened anew. ``fate``: what errors
+    say of tensors that stay there.
 
     Raises:
         ArgumentError: ``name`` ends with a colon, or names a device that is not open.
@@ -42,10 +46,10 @@ def remove(engine: Engine, name: str) -> list[str]:
         device.forget_plans()
         move = _Move(device, engine.devices.host)
         move.move_all()
-        device.retire(REMOVED)
+        device.retire(fate)
         move.move_all()  # the results of kernels that were running meanwhile
         try:
-            engine.devices.finish(device, REMOVED)
+            engine.devices.finish(device, fate)
         except (Exception, SystemExit) as error:  # noqa: BLE001  # the driver may be gone
             unclean.append(
                 f"backend {device.name!r} of {device.owner} was removed, but closing it raised "
@@ -59,7 +63,18 @@ def remove(engine: Engine, name: str) -> list[str]:
     return [*parents, *(device.name for device in devices)]
 
 
-REMOVED = "was removed"
+def open_usable(engine: Engine, name: str) -> Device:
+    """Return the device called ``name``; open another one in the place of one that is lost.
+
+    Raises: as ``Devices.open``.
+    """
+    device = engine.devices.open(name)
+    explain = device.capabilities.explain_loss
+    cause = explain() if explain else ""
+    if not cause:
+        return device
+    remove(engine, device.name, f"was lost ({cause})")
+    return engine.devices.open(name)
 
 
 class _Move:

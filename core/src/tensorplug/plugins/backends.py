@@ -63,7 +63,8 @@ def set_backend(name: str) -> None:
     ``name``: ``"opencl"``, ``"opencl:1"`` for one of its devices, or ``"auto"`` for the engine's
     own choice. Threads and tasks inside ``use_backend`` keep theirs. Tensors of other backends
     stay where they are and are copied when a kernel needs them. Calls with committed tensors
-    (``device=``, ``to``) run where these are.
+    (``device=``, ``to``) run where these are. A device that its backend knows to be lost is
+    removed, as by ``remove_backend``, and opened anew.
 
     Raises:
         BackendNotInstalledError, BackendUnavailableError, PluginLoadError,
@@ -78,8 +79,14 @@ def set_backend(name: str) -> None:
     """
     engine = current_engine()
     engine.devices.activate(
-        engine.devices.open_preferred() if is_text(name, "auto") else engine.devices.open(name)
+        engine.devices.open_preferred() if is_text(name, "auto") else _open_usable(engine, name)
     )
+
+
+def _open_usable(engine: Engine, name: str) -> Device:
+    from tensorplug.memory import removal  # the first device opens without it
+
+    return removal.open_usable(engine, name)
 
 
 class use_backend(ContextBlock):  # noqa: N801  # a context manager, called like a function
@@ -111,7 +118,7 @@ class use_backend(ContextBlock):  # noqa: N801  # a context manager, called like
         self._name = name
 
     def __enter__(self) -> str:
-        device = self._device = current_engine().devices.open(self._name)
+        device = self._device = _open_usable(current_engine(), self._name)
         self._enter()
         return device.name
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+import os
+import sys
+from contextlib import contextmanager, suppress
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
@@ -13,7 +15,7 @@ from tensorplug.plugin import BackendUnavailableError, DeviceInfo
 from tensorplug.plugin import dtypes as dt
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 HALF: Final = "shader-f16"
 _KINDS: Final = ("DiscreteGPU", "IntegratedGPU", "VirtualGPU", "CPU", "Unknown")
@@ -21,20 +23,49 @@ _KINDS: Final = ("DiscreteGPU", "IntegratedGPU", "VirtualGPU", "CPU", "Unknown")
 _APIS: Final = {"Vulkan": "Vulkan", "Metal": "Metal", "D3D12": "DX12"}
 
 
+_QUIET: Final = "NODEVICE_SELECT"  # Mesa's layer, which asks the screen for its GPU, is left out
+_ASKED: Final = ("XDG_RUNTIME_DIR", "DRI_PRIME", "MESA_VK_DEVICE_SELECT", _QUIET)
+
+
 @cache
-def _begin() -> None:
-    with suppress(RuntimeError):  # the program has begun with wgpu itself
-        set_instance_extras(backends=tuple(_APIS.values()))
+def _begin() -> int:
+    """Start WebGPU; return the process that has."""
+    with _without_screen():
+        with suppress(RuntimeError):  # the program has begun with wgpu itself
+            set_instance_extras(backends=tuple(_APIS.values()))
+        wgpu.gpu.enumerate_adapters_sync()
+    return os.getpid()
+
+
+@contextmanager
+def _without_screen() -> Iterator[None]:
+    """Keep Mesa from asking Wayland for a screen, which writes an error if there is none.
+
+    Nothing changes for those who have a screen, or tell Mesa which GPU to take.
+    """
+    if sys.platform != "linux" or any(os.environ.get(name) for name in _ASKED):
+        yield
+        return
+    os.environ[_QUIET] = "1"
+    try:
+        yield
+    finally:
+        del os.environ[_QUIET]
 
 
 def find() -> list[wgpu.GPUAdapter]:
     """Return the adapters, the best first: those of GPUs, then processors that act as one.
 
     Raises:
-        BackendUnavailableError: there is none.
+        BackendUnavailableError: there is none, or this is a forked child.
 
     """
-    _begin()
+    if _begin() != os.getpid():
+        raise BackendUnavailableError(
+            "WebGPU was used by the parent process, and a forked child has none of the threads of "
+            "its drivers. Start processes with the 'spawn' method of multiprocessing, or use "
+            "webgpu in children only"
+        )
     every = [
         each for each in wgpu.gpu.enumerate_adapters_sync() if each.info["backend_type"] in _APIS
     ]

@@ -52,6 +52,10 @@ class WebGPUBackend:
         memory = buffer.memory
         return (id(memory), memory.nbytes) if memory is not None else (id(buffer), 0)
 
+    def explain_loss(self) -> str:
+        """Return why the device is lost; "" while it is not."""
+        return self.runtime.guard.lost
+
     def synchronize(self) -> None:
         """Wait for the device."""
         self.runtime.synchronize()
@@ -62,8 +66,7 @@ class WebGPUBackend:
 
     def trim(self) -> int:
         """Give back memory that no buffer uses; return how many bytes."""
-        self.runtime.synchronize()
-        return self.runtime.pool.trim()
+        return self.runtime.make_room()
 
     def close(self) -> None:
         """Give the device back."""

@@ -1,66 +1,200 @@
-"""What wgpu raises, as errors for the user."""
+"""What goes wrong on a device, as errors for the user.
+
+Everything that is asked of an opened device is asked inside ``Guard.using``. What wgpu raises
+there, or only logs, becomes an error of ours. A device that is lost, or does not answer in time,
+is not asked again: while wgpu waits for work to end, a second thread may wait with it for ever.
+"""
 
 from __future__ import annotations
 
+import logging
+import os
+import threading
+import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakValueDictionary
 
 import wgpu
 
-from tensorplug.plugin import BackendMemoryError, DeviceLostError, TensorplugError
+from tensorplug.plugin import BackendMemoryError, DeviceLostError, SettingsError, TensorplugError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+TIMEOUT: Final = "TENSORPLUG_WEBGPU_TIMEOUT"
+_SECONDS: Final = 300.0  # as much as 256 launches may take where a processor acts as a GPU
+_GLANCE: Final = 1.0  # seconds between two looks at the thread that waits for the device
 _LOST: Final = "device is lost"  # of wgpu-native, which has no kind of error of its own for it
+_BEGINS: Final = "DEVICE LOST!"  # wgpu's log, before the line that tells the cause
+_TELLS: Final = "The WGPU device was lost "
 _LINES: Final = 20
+_BUG: Final = "This is a fault of tensorplug-webgpu: please report it"
 
 
 class ShaderError(TensorplugError, RuntimeError):
     """The compiler refused one of our shaders; the message shows where."""
 
 
-@contextmanager
-def translated(device: str, action: str) -> Iterator[None]:
-    """Raise errors of ours for those that wgpu raises inside, which came from ``action``.
+class UsageError(TensorplugError, RuntimeError):
+    """WebGPU found a call invalid, which is a fault of this package."""
 
-    An error that is none of these is a bug in this package: it gets a note.
+
+def read_limit() -> float:
+    """Return for how many seconds to wait for a device.
 
     Raises:
-        DeviceLostError: the device is gone.
-        BackendMemoryError: memory ran out.
+        SettingsError: the variable is no positive number.
 
     """
+    text = os.environ.get(TIMEOUT, "").strip()
     try:
-        yield
-    except wgpu.GPUError as error:
-        if _LOST in str(error):
-            raise DeviceLostError(
-                f"{device} is lost, and with it all tensors stored there, which {action} found. "
-                'tp.remove_backend("webgpu"), then tp.set_backend("webgpu"), opens it anew'
-            ) from error
-        if isinstance(error, wgpu.GPUOutOfMemoryError):
-            raise BackendMemoryError(f"{device} ran out of memory while {action}") from error
-        error.add_note(f"while {action} on {device}")
-        raise
+        seconds = float(text or _SECONDS)
+    except ValueError:
+        seconds = 0.0
+    if not seconds > 0:
+        raise SettingsError(f"{TIMEOUT}={text!r}: must be a number of seconds, more than 0")
+    return min(seconds, threading.TIMEOUT_MAX)
 
 
-def compile_shader(
-    device: wgpu.GPUDevice, name: str, kernel: str, text: str
-) -> wgpu.GPUShaderModule:
-    """Return a compiled shader.
+class Guard:
+    """What is known of the health of one device."""
 
-    Raises:
-        ShaderError: the compiler refuses the text.
-        DeviceLostError: the device is gone.
+    def __init__(self, device: wgpu.GPUDevice, name: str) -> None:
+        self.name = name
+        self.lost = ""  # why, once it is
+        self._limit = read_limit()
+        self._messages: list[str] = []
+        self._pending: Any = None  # the event of a wait that an interrupt has ended
+        self._poller: threading.Thread = device._poller  # wgpu has no public wait with a limit
+        self._device = device
+        _watch(self)
 
-    """
-    with translated(name, f"compiling {kernel!r}"):
+    @contextmanager
+    def using(self, action: str) -> Iterator[None]:
+        """Raise errors of ours for what goes wrong inside, which came from ``action``.
+
+        Raises:
+            DeviceLostError: the device is gone, or does not answer.
+            BackendMemoryError: memory ran out.
+            UsageError: WebGPU found a call invalid, inside or since the last use.
+
+        """
+        self._check(action)
+        above: Guard | None = getattr(_current, "guard", None)
+        _current.guard = self
         try:
-            return device.create_shader_module(code=text)
-        except wgpu.GPUValidationError as error:
-            if _LOST in str(error):
-                raise
-            lines = [line for line in str(error).splitlines() if line.strip()]
-            log = "\n".join(lines[:_LINES])
-            raise ShaderError(f"{name} refused the shader of {kernel!r}:\n{log}") from error
+            yield
+        except wgpu.GPUError as error:
+            self._messages.clear()  # wgpu logs what it raises, in part
+            raise self._translate(error, action) from error
+        finally:
+            _current.guard = above
+        self._check(action)
+
+    def wait(self, promise: Any, action: str) -> None:
+        """Wait for a promise of wgpu.
+
+        Raises:
+            DeviceLostError: it was not kept in time, or the device was lost meanwhile.
+
+        """
+        self._pending = promise._thread_event
+        self._await(action)
+        try:
+            promise.sync_wait()
+        except RuntimeError as error:  # mapping memory fails only on a device that is lost
+            self.lost = self.lost or str(error)
+            raise self._explain_loss(action) from error
+
+    def _await(self, action: str) -> None:
+        deadline = time.monotonic() + self._limit
+        while not self._pending.wait(min(_GLANCE, max(0.0, deadline - time.monotonic()))):
+            if not self._poller.is_alive():
+                self.lost = "the thread that waits for it has ended"
+            elif time.monotonic() > deadline:
+                self.lost = (
+                    f"it did not end {action} within {self._limit:g} seconds, the limit that "
+                    f"{TIMEOUT} sets"
+                )
+            else:
+                continue
+            _unfinished.append(self._device)  # freeing it would pull it from under that thread
+            raise self._explain_loss(action)
+        self._pending = None
+
+    def _check(self, action: str) -> None:
+        if self._pending is not None and not self.lost:
+            self._await(action)
+        if self.lost:
+            raise self._explain_loss(action)
+        if self._messages:
+            told = "\n".join(self._messages)
+            self._messages.clear()
+            raise UsageError(
+                f"{self.name}: WebGPU said, during {action} or before: {told}. {_BUG}"
+            )
+
+    def _translate(self, error: wgpu.GPUError, action: str) -> TensorplugError:
+        if _LOST in str(error):
+            self.lost = self.lost or str(error).splitlines()[-1].strip()
+            return self._explain_loss(action)
+        if isinstance(error, wgpu.GPUOutOfMemoryError):
+            return BackendMemoryError(f"{self.name} ran out of memory during {action}")
+        return UsageError(f"{self.name}: WebGPU refused {action}: {error}. {_BUG}")
+
+    def _explain_loss(self, action: str) -> DeviceLostError:
+        return DeviceLostError(
+            f"{self.name} is lost, and with it all tensors stored there, which {action} found: "
+            f'{self.lost}. tp.set_backend("webgpu") opens it anew'
+        )
+
+    def tell(self, message: str) -> None:
+        """Note what wgpu logs instead of raising it."""
+        if message.startswith(_TELLS):
+            self.lost = self.lost or " ".join(message.removeprefix(_TELLS).split())
+        elif message != _BEGINS:
+            self._messages.append(message)
+
+    def compile(self, kernel: str, text: str) -> wgpu.GPUShaderModule:
+        """Return a compiled shader.
+
+        Raises:
+            ShaderError: the compiler refuses the text.
+            DeviceLostError: the device is gone.
+
+        """
+        with self.using(f"compiling {kernel!r}"):
+            try:
+                return self._device.create_shader_module(code=text)
+            except wgpu.GPUValidationError as error:
+                if _LOST in str(error):
+                    raise
+                self._messages.clear()
+                lines = [line for line in str(error).splitlines() if line.strip()]
+                log = "\n".join(lines[:_LINES])
+                raise ShaderError(
+                    f"{self.name} refused the shader of {kernel!r}:\n{log}"
+                ) from error
+
+
+class _Messages(logging.Filter):
+    """Takes errors about our devices out of wgpu's log. Those of other users' stay there."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        guard: Guard | None = getattr(_current, "guard", None) or _pollers.get(record.thread or 0)
+        if guard is None or record.levelno < logging.ERROR:
+            return True
+        guard.tell(record.getMessage())
+        return False
+
+
+def _watch(guard: Guard) -> None:
+    _pollers[guard._poller.ident or 0] = guard
+    logging.getLogger("wgpu").addFilter(_messages)  # once, however often it is called
+
+
+_current: Final = threading.local()  # the guard of what a thread is doing
+_pollers: Final[WeakValueDictionary[int, Guard]] = WeakValueDictionary()  # by wgpu's threads
+_messages: Final = _Messages()
+_unfinished: Final[list[wgpu.GPUDevice]] = []

@@ -5,20 +5,19 @@ Work runs in order, so memory that is free may be used again before the work tha
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final
 
 import wgpu
 
-from tensorplug.plugin import BackendMemoryError, TensorType
-from tensorplug_webgpu.faults import translated
+from tensorplug.plugin import BackendMemoryError, Lock, TensorType
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tensorplug.plugin import DType, Shape
+    from tensorplug_webgpu.faults import Guard
 
 _USAGE: Final = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
 _LEAST: Final = 256
@@ -61,17 +60,17 @@ def _rounded(nbytes: int) -> int:
 
 
 class Pool:
-    """Memory of one device by size. ``submit`` starts the work that is recorded."""
+    """Memory of one device by size. ``make_room`` submits what is recorded, then trims."""
 
-    def __init__(self, device: wgpu.GPUDevice, name: str, submit: Callable[[], None]) -> None:
+    def __init__(self, device: wgpu.GPUDevice, guard: Guard, make_room: Callable[[], int]) -> None:
         self._device = device
-        self._name = name
-        self._submit = submit
+        self._guard = guard
+        self._make_room = make_room
         self.most = min(
             device.limits["max-buffer-size"], device.limits["max-storage-buffer-binding-size"]
         )
         self._free: dict[int, list[wgpu.GPUBuffer]] = defaultdict(list)
-        self._lock = threading.RLock()
+        self._lock = Lock()
         self._closed = False
         self.used = self.kept = 0
 
@@ -103,11 +102,10 @@ class Pool:
 
     def _create(self, size: int) -> Any:
         try:
-            with translated(self._name, "an allocation"):
+            with self._guard.using("an allocation"):
                 return self._device.create_buffer(size=size, usage=_USAGE)
         except BackendMemoryError as error:
-            self._submit()  # what is recorded uses free memory, too; it is not destroyed before
-            if not self.trim():
+            if not self._make_room():
                 raise BackendMemoryError(
                     f"webgpu: no room for {size:,} bytes, {self.used:,} are in use"
                 ) from error
@@ -117,7 +115,8 @@ class Pool:
         with self._lock:
             self.used -= size
             if self._closed:
-                buffer.destroy()
+                if not self._guard.lost:
+                    buffer.destroy()
                 return
             self._free[size].append(buffer)
             self.kept += size
@@ -134,5 +133,10 @@ class Pool:
 
     def close(self) -> None:
         """Give back what is free, and what becomes free."""
-        self._closed = True
-        self.trim()
+        with self._lock:
+            self._closed = True
+            if self._guard.lost:  # it is asked nothing more
+                self._free.clear()
+                self.kept = 0
+            else:
+                self.trim()

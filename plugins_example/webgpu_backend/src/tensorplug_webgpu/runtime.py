@@ -6,18 +6,19 @@ lock is held meanwhile, since a command buffer is recorded by one thread at a ti
 
 from __future__ import annotations
 
-import threading
-from contextlib import suppress
+import os
+from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakSet
 
 import numpy as np
 import wgpu
 
-from tensorplug.plugin import DeviceLostError, KernelRefusedError
+from tensorplug.plugin import KernelRefusedError, Lock
 from tensorplug.plugin import dtypes as dt
 from tensorplug_loops import extents
 from tensorplug_webgpu import adapters, dialect
-from tensorplug_webgpu.faults import compile_shader, translated
+from tensorplug_webgpu.faults import Guard
 from tensorplug_webgpu.memory import Box, Pool, bytes_of
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 _MOST: Final = 256  # launches of a command buffer
+_PIECE: Final = 1 << 26  # bytes of an upload at once
+MOST_KEPT: Final = 512  # compiled shaders; launches keep theirs
 _GROUPS: Final = 65_535  # along one axis of a launch
 _BUSY_PROCESSOR, _BUSY_GPU = 64, 4096  # work-groups that keep all cores busy
 _EACH: Final = 16  # items that a work-item takes, at most
@@ -62,10 +65,11 @@ class Runtime:
             required_limits={name: adapter.limits[name] for name in _LIMITS},
         )
         limits = self._device.limits
-        self.pool = Pool(self._device, self.name, self.submit)
-        # The memory of tensors without elements. Reading it waits for the queue.
+        self.guard = Guard(self._device, self.name)
+        self.lock = Lock()
+        self.pool = Pool(self._device, self.guard, self.make_room)
         usage = wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.STORAGE
-        self.nothing = self._device.create_buffer(size=16, usage=usage)
+        self.nothing = self._device.create_buffer(size=16, usage=usage)  # of empty tensors
         processor = adapters.is_processor(adapter)
         self.machine = dialect.machine(
             half=half,
@@ -77,12 +81,14 @@ class Runtime:
         )
         self._arrays = limits["max-storage-buffers-per-shader-stage"]
         self._busy = _BUSY_PROCESSOR if processor else _BUSY_GPU
-        self.lock = threading.RLock()
         self._encoder: Any = None
         self._pass: Any = None
         self._recorded = 0
-        self._texts: dict[int, tuple[Kernel, str]] = {}
-        self._pipelines: dict[str, tuple[Any, Any]] = {}
+        self._unfinished = 0  # launches since something waited
+        self._texts: OrderedDict[int, tuple[Kernel, str]] = OrderedDict()
+        self._pipelines: OrderedDict[str, tuple[Any, Any]] = OrderedDict()
+        self._runs: WeakSet[Run] = WeakSet()
+        _living.add(self)
 
     # Transfers -------------------------------------------------------------------------------
 
@@ -102,8 +108,12 @@ class Runtime:
             data = np.concatenate([data, np.zeros(-data.size % 4, np.uint8)])
         with self.lock:
             self.submit()  # copies run before the next command buffer
-            with translated(self.name, "an upload"):
-                self._device.queue.write_buffer(box.memory.buffer, 0, data)
+            with self.guard.using("an upload"):
+                queue = self._device.queue
+                for start in range(0, data.size, _PIECE):
+                    if start:  # wgpu copies each piece, and frees the copy when it is submitted
+                        queue.submit([])
+                    queue.write_buffer(box.memory.buffer, start, data[start : start + _PIECE])
 
     def read(self, box: Box) -> Array:
         """Return a copy of a box's elements, once they are computed."""
@@ -113,8 +123,7 @@ class Runtime:
         with self.lock:
             self.submit()
             nbytes = bytes_of(type_.dtype, type_.size)
-            with translated(self.name, "a download"):
-                data = self._device.queue.read_buffer(box.memory.buffer, 0, nbytes)
+            data = self._read(box.memory.buffer, nbytes, f"a download of {type_}")
         words = np.uint32 if type_.dtype is dt.bool_ else type_.dtype.numpy
         elements = np.frombuffer(data, words)[: type_.size].reshape(type_.shape)
         return elements.astype(bool) if type_.dtype is dt.bool_ else elements
@@ -126,16 +135,35 @@ class Runtime:
                 return
             encoder, self._encoder = self._encoder, None
             ended, self._pass, self._recorded = self._pass, None, 0
-            with translated(self.name, "a launch"):
+            with self.guard.using("a launch"):
                 ended.end()
                 self._device.queue.submit([encoder.finish()])
 
+    def _read(self, source: wgpu.GPUBuffer, nbytes: int, action: str) -> Any:
+        told = f"{action} after {self._unfinished} launches"
+        with self.guard.using(told):
+            usage = wgpu.BufferUsage.COPY_DST | wgpu.BufferUsage.MAP_READ
+            copy = self._device.create_buffer(size=nbytes, usage=usage)
+            encoder = self._device.create_command_encoder()
+            encoder.copy_buffer_to_buffer(source, 0, copy, 0, nbytes)
+            self._device.queue.submit([encoder.finish()])
+            self.guard.wait(copy.map_async("READ_NOSYNC"), told)
+            self._unfinished = 0
+            data = copy.read_mapped()
+            copy.destroy()
+        return data
+
     def synchronize(self) -> None:
-        """Wait until all work is done."""
+        """Wait until all work is done; a copy of nothing comes last in the queue."""
         with self.lock:
             self.submit()
-            with translated(self.name, "waiting"):
-                self._device.queue.read_buffer(self.nothing)
+            self._read(self.nothing, 16, "waiting")
+
+    def make_room(self) -> int:
+        """Give back memory that no buffer uses; return how many bytes."""
+        with self.lock:
+            self.submit()  # what is recorded uses free memory, too; it is not destroyed before
+            return self.pool.trim()
 
     # Launches --------------------------------------------------------------------------------
 
@@ -165,14 +193,13 @@ class Runtime:
         return max(1, min(enough, _EACH, _SHORT // max(1, planned.cost, planned.steps)))
 
     def _pipeline(self, kernel: Kernel) -> tuple[Any, Any]:
-        known = self._texts.get(id(kernel))
-        if known is None:
-            known = self._texts[id(kernel)] = kernel, dialect.write(kernel)
-        text = known[1]
         with self.lock:
-            if text not in self._pipelines:
-                self._pipelines[text] = self._build(kernel, text)
-            return self._pipelines[text]
+            known = self._texts.get(id(kernel)) or (kernel, dialect.write(kernel))
+            _keep(self._texts, id(kernel), known)
+            text = known[1]
+            made = self._pipelines.get(text) or self._build(kernel, text)
+            _keep(self._pipelines, text, made)
+            return made
 
     def _build(self, kernel: Kernel, text: str) -> tuple[Any, Any]:
         device = self._device
@@ -181,8 +208,8 @@ class Runtime:
             {"binding": at, "visibility": wgpu.ShaderStage.COMPUTE, "buffer": {"type": kind}}
             for at, kind in enumerate([*kinds, "uniform"])
         ]
-        module = compile_shader(device, self.name, kernel.name, text)
-        with translated(self.name, f"preparing {kernel.name!r}"):
+        module = self.guard.compile(kernel.name, text)
+        with self.guard.using(f"preparing {kernel.name!r}"):
             bindings = device.create_bind_group_layout(entries=entries)
             layout = device.create_pipeline_layout(bind_group_layouts=[bindings])
             compute = {"module": module, "entry_point": "run"}
@@ -194,33 +221,46 @@ class Runtime:
             {"binding": at, "resource": {"buffer": buffer, "offset": 0, "size": buffer.size}}
             for at, buffer in enumerate(buffers)
         ]
-        with translated(self.name, "a launch"):
+        with self.guard.using("a launch"):
             return self._device.create_bind_group(layout=bindings, entries=entries)
 
     def uniform(self, numbers: Array) -> Any:
         """Return a small buffer of numbers."""
         usage = wgpu.BufferUsage.UNIFORM
-        with translated(self.name, "a launch"):
+        with self.guard.using("a launch"):
             return self._device.create_buffer_with_data(data=numbers, usage=usage)
 
     def record(self, pipeline: Any, arguments: Any, groups: tuple[int, int]) -> None:
         """Record a launch."""
         with self.lock:
             if self._encoder is None:
-                self._encoder = self._device.create_command_encoder()
-                self._pass = self._encoder.begin_compute_pass()
+                with self.guard.using("a launch"):
+                    self._encoder = self._device.create_command_encoder()
+                    self._pass = self._encoder.begin_compute_pass()
             self._pass.set_pipeline(pipeline)
             self._pass.set_bind_group(0, arguments)
             self._pass.dispatch_workgroups(*groups)
             self._recorded += 1
+            self._unfinished += 1
             if self._recorded >= _MOST:
                 self.submit()
 
+    def keep_in_children(self, run: Run) -> None:
+        """Let a forked child keep a launch: freeing it there might wait for threads it lacks."""
+        self._runs.add(run)
+
     def close(self) -> None:
         """Wait, and give the memory back."""
-        with suppress(DeviceLostError):  # then there is nothing to wait for
+        if not self.guard.lost:
             self.synchronize()
         self.pool.close()
+
+
+def _keep(recent: OrderedDict[Any, Any], key: Any, value: Any) -> None:
+    recent[key] = value
+    recent.move_to_end(key)
+    if len(recent) > MOST_KEPT:
+        recent.popitem(last=False)
 
 
 class Run:
@@ -239,6 +279,7 @@ class Run:
         rows = max(1, -(-groups // _GROUPS))
         self._groups = -(-groups // rows), rows
         self._bound: dict[tuple[int, ...], tuple[Any, Any]] = {}
+        runtime.keep_in_children(self)
 
     def __call__(self, *boxes: Box) -> None:
         """Record the launch."""
@@ -255,3 +296,16 @@ class Run:
                 made = self._runtime.bind(self._bindings, [*buffers, self._numbers])
                 bound = self._bound[key] = buffers, made
             self._runtime.record(self._pipeline, bound[1], self._groups)
+
+
+_living: Final[WeakSet[Runtime]] = WeakSet()
+_inherited: Final[list[Any]] = []
+
+
+def _before_fork() -> None:
+    for runtime in _living:
+        _inherited.extend([runtime, *runtime._runs])
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which cannot fork
+    os.register_at_fork(before=_before_fork, after_in_parent=_inherited.clear)

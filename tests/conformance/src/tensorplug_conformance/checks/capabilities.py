@@ -222,6 +222,20 @@ def _trims(_target: Target, opened: Callable[[], Session]) -> None:
         raise CheckFailedError("trim freed a buffer that is in use")
 
 
+def _reports_loss(_target: Target, opened: Callable[[], Session]) -> None:
+    """A device that computes is not said to be lost."""
+    session = opened()
+    explain = session.device.capabilities.explain_loss
+    if explain is None:
+        raise NotMeasuredError("the backend does not report lost devices")
+    a = session.upload(np.ones(_SIZE, np.float32))
+    session.call(specs.ADD, [a, a], {})
+    session.device.backend.synchronize()
+    cause = explain()
+    if cause != "":
+        raise CheckFailedError(f"a device that computes is lost, says explain_loss: {cause!r}")
+
+
 def _on_device(_target: Target, opened: Callable[[], Session]) -> None:
     """Kernels do not fetch their inputs to the host."""
     session = opened()
@@ -295,6 +309,7 @@ CHECKS: Final = (
     Check(1, "reuses memory", _reuses),
     Check(1, "measures", _measures),
     Check(1, "trims", _trims),
+    Check(1, "reports loss", _reports_loss),
     Check(1, "kernels run on the device", _on_device),
     Check(1, "the device is busy", _device_works),
 )

@@ -314,6 +314,11 @@ class _TrimsWhatIsUsed(Delegate):
         return freed
 
 
+class _AlwaysLost(Delegate):
+    def explain_loss(self) -> str:
+        return "it was unplugged"
+
+
 @dataclass(frozen=True, slots=True)
 class WrongBackend:
     """``make`` wraps the clean backend; ``check`` of ``level`` must catch it."""
@@ -358,6 +363,7 @@ WRONG_BACKENDS: Final[Sequence[WrongBackend]] = (
     WrongBackend("measures in another unit", _MeasuresInMicroseconds, 1, "measures"),
     WrongBackend("trims for ever", _TrimsForEver, 1, "trims"),
     WrongBackend("trims what is in use", _TrimsWhatIsUsed, 1, "trims"),
+    WrongBackend("is lost while it computes", _AlwaysLost, 1, "reports loss"),
 )
 
 
