@@ -49,7 +49,7 @@ FOR ?=
 PLATFORM ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo install test test-all lint types layers conformance certify drivers support packaging compare stubs docs site release clients projects models browser bench gpu wheels clean
+.PHONY: help demo install test test-all lint types layers conformance certify narrow drivers support packaging compare stubs docs site release clients projects models browser bench gpu wheels clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -91,6 +91,10 @@ certify: $(FOR_WORK) ## certify each backend up to LEVEL; reports go to out/conf
 	  $(BIN)/tensorplug-conformance run --backend $$backend --level $(LEVEL) \
 	    $(if $(JOBS),--jobs $(JOBS)) --report $(OUT)/conformance/$$backend || failed=1; \
 	done; exit $$failed
+
+narrow: LEVEL = 3
+narrow: $(FOR_WORK) ## certify backends that lack dtypes: bfloat16 alone, no 64 bits, three in all
+	$(BIN)/python -m tests.conformance.narrow --level $(LEVEL) $(if $(JOBS),--jobs $(JOBS)) --report $(OUT)/narrow
 
 drivers: LEVEL = 2
 drivers: $(FOR_WORK) ## certify level 2 on every OpenCL driver of pip and Debian (LEVEL=3: more)

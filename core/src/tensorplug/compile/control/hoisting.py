@@ -111,5 +111,6 @@ def _follows(call: Call, chosen: set[Any], made: set[Any]) -> bool:
     if call.plan.spec.expression_rule is None:
         return False
     results = made.intersection(call.operands())
-    largest = max(operand.placement.type.nbytes for operand in call.operands())
+    sizes = (operand.placement.type.nbytes for operand in call.operands())
+    largest = max(sizes, default=0)
     return bool(results) and results <= chosen and call.outputs[0].placement.type.nbytes <= largest

@@ -12,7 +12,7 @@ from tensorplug.host_functions import complexes as onhost
 from tensorplug.ops.elementwise import complexes as ops
 from tensorplug.ops.elementwise.casting import astype
 from tensorplug.ops.elementwise.choosing import where
-from tensorplug.ops.elementwise.comparison import equal, isnan
+from tensorplug.ops.elementwise.comparison import equal, isnan, logical_and
 from tensorplug.ops.elementwise.powers import hypot
 from tensorplug.ops.elementwise.rounding import signbit
 from tensorplug.ops.elementwise.unary import abs as abs_
@@ -38,14 +38,16 @@ def complex(real: Tensor, imag: Tensor, *, out: TensorType) -> Tensor:
     first = -astype(-real, out.dtype)
     size = astype(abs_(imag), out.dtype)
     second = where(imag < 0, -(size * 1j), size * _make_imaginary(1.0))
+    zero = equal(imag, 0.0)
     for special, condition in (
         (inf, equal(imag, inf)),
         (-inf, equal(imag, -inf)),
         (nan, isnan(imag)),
+        (0.0, zero),
+        (-0.0, logical_and(zero, signbit(imag))),
     ):
         second = where(condition, _make_imaginary(special), second)
-    zero = where(signbit(imag), _make_imaginary(-0.0), _make_imaginary(0.0))
-    return first + where(equal(imag, 0.0), zero, second)
+    return first + second
 
 
 def _make_imaginary(number: float) -> builtins.complex:

@@ -17,14 +17,16 @@ if TYPE_CHECKING:
 
 
 def _quantized(case: Case) -> set[DType]:
-    """Return the dtype of floats that are quantized on the way."""
+    """Return the dtypes that floats, and integers of less than a byte, become on the way."""
     a, b, _, _, *zero_points = case.inputs
-    pairs = zip((a, b), zero_points, strict=True)
-    return {
-        dt.int8
-        for factor, zero_point in pairs
-        if zero_point is None and dt.of(factor.dtype) in dt.FLOATING  # type: ignore[union-attr]  # an array
-    }
+    needed = set()
+    for factor, zero_point in zip((a, b), zero_points, strict=True):
+        dtype = dt.of(factor.dtype)  # type: ignore[union-attr]  # an array
+        if dtype in dt.FLOATING:
+            needed |= {dt.int8} if zero_point is None else set()
+        else:
+            needed.add(dt.unpacked(dtype))
+    return needed
 
 
 def _blended(case: Case) -> set[DType]:
@@ -42,10 +44,19 @@ _NEEDS: Final[Mapping[KernelSpec, Callable[[Case], set[DType]]]] = {
 }
 
 
-def lacks_dtype(session: Session, spec: KernelSpec, case: Case) -> bool:
-    """Return whether the case needs a dtype that the backend does not declare."""
+def needed_dtypes(spec: KernelSpec, case: Case) -> set[DType]:
+    """Return the dtypes that a backend needs for a case, besides those that each one has.
+
+    They are those of its inputs and outputs, those of the parts of complex numbers, and those
+    that the kernel's definition names.
+    """
     needed = {dt.of(array.dtype) for array in flat(case.inputs)}
     if not isinstance(case.expected, type):
         needed.update(output.dtype for output in spec.resolve(case.types, case.attributes)[1])
         needed |= _NEEDS[spec](case) if spec in _NEEDS else set()
-    return not needed <= session.device.backend.dtypes
+    return needed | {dt.real_part(dtype) for dtype in needed}
+
+
+def lacks_dtype(session: Session, spec: KernelSpec, case: Case) -> bool:
+    """Return whether the case needs a dtype that the backend does not declare."""
+    return not needed_dtypes(spec, case) <= session.device.backend.dtypes
