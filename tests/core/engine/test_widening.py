@@ -18,6 +18,7 @@ from tensorplug.contract.tables import KernelTable
 from tensorplug.errors import KernelRefusedError
 from tensorplug.ops import movement, reduction
 from tensorplug.ops.elementwise.arithmetic import ADD
+from tensorplug.plugin import specs
 
 B = dt.bfloat16
 NARROW = ["bfloat16", "float16"]
@@ -46,10 +47,10 @@ def names(*arrays):
     return [None if x is None else dt.of(x.dtype).name for x in arrays]
 
 
-def leave_nothing(engine):
-    """Let the engine ask each kernel of the backend for each dtype."""
+def leave(engine, *dtypes):
+    """Let the engine ask each kernel of the backend for each dtype but these."""
     device = engine.open("memory")
-    device.capabilities = replace(device.capabilities, widens=frozenset())
+    device.capabilities = replace(device.capabilities, widens=frozenset(dtypes))
 
 
 @pytest.fixture
@@ -93,6 +94,44 @@ def test_float16_is_asked_for(seen):
     assert seen == [["float16", "float16"]]
 
 
+@pytest.mark.parametrize(
+    ("dtype", "numbers", "options", "got", "sums"),
+    [
+        ("int8", [100, -3], {}, "int32", [-56, -6]),  # they wrap as a kernel of int8 does
+        ("uint8", [200, 3], {}, "int32", [144, 6]),
+        ("int16", [1 << 14, 3], {}, "int32", [-(1 << 15), 6]),
+        ("int8", [100, -3], {"dtypes": [dt.int8]}, "int8", [-56, -6]),
+        ("uint32", [1 << 31, 3], {}, "uint32", [0, 6]),  # not small
+    ],
+)
+def test_small_integers_that_a_backend_leaves(seen, dtype, numbers, options, got, sums):
+    engine = adding(seen, **options)
+    leave(engine, *dt.INTEGER)
+    with using(engine):
+        x = tp.asarray(numbers, dtype=dtype)
+        result = tp.run_kernel(SUM_OF_TWO, {"a": x, "b": x}, {})
+        assert (result.dtype.name, result.tolist()) == (dtype, sums)
+        how = tp.explain(SUM_OF_TWO, [x, x]).how
+        assert how == tp.explain(SUM_OF_TWO, dtype=dtype).how
+        assert how == ("native" if got == dtype else "widened")
+    assert seen == [[got, got]]
+
+
+def test_small_integers_are_decomposed_before_they_are_widened():
+    table = KernelTable()
+
+    @table.register(specs.SQUARE)
+    def unasked(x):
+        raise AssertionError
+
+    engine = engines.make({"memory": [engines.basic_kernels(), table]})
+    leave(engine, dt.int8)
+    with using(engine):
+        told = tp.explain(specs.SQUARE, [tp.asarray([7], dtype="int8")])
+    assert [how for how, _ in told.steps] == ["native", "decomposed"]
+    assert told.steps[0][1] == "the kernel of memory-distribution 2.0 names no dtypes"
+
+
 @pytest.mark.parametrize(("dtypes", "got"), [([B], "bfloat16"), ([dt.float32], "float32")])
 def test_a_kernel_that_names_dtypes(seen, dtypes, got):
     with using(adding(seen, dtypes=dtypes)):
@@ -114,7 +153,7 @@ def test_a_kernel_that_declines(dtype):
 
     engine = engines.make({"memory": [engines.basic_kernels(), table]})
     with using(engine):
-        leave_nothing(engine)
+        leave(engine)
         x = tp.asarray([1.0, 2.0], dtype=dtype)
         result = tp.run_kernel(SUM_OF_TWO, {"a": x, "b": x}, {})
         assert (result.dtype.name, result.tolist()) == (dtype, [2, 4])
@@ -127,7 +166,7 @@ def test_a_kernel_that_declines(dtype):
 def test_a_backend_that_wants_to_be_asked(seen):
     engine = adding(seen)
     with using(engine):
-        leave_nothing(engine)
+        leave(engine)
         x = tp.asarray([1.0, 2.0], dtype=B)
         assert tp.run_kernel(SUM_OF_TWO, {"a": x, "b": x}, {}).dtype is B
     assert seen == [["bfloat16", "bfloat16"]]

@@ -299,17 +299,18 @@ class BindsConstants(Protocol):
 
 @runtime_checkable
 class Widens(Protocol):
-    """A backend that says which narrow floats it leaves to the core.
+    """A backend that says which narrow floats and small integers it leaves to the core.
 
-    Without this, these are the dtypes of ``dtypes.WIDENED``.
+    Without this, these are the dtypes of ``dtypes.WIDENED``: no integers.
     """
 
     @property
     def widens(self) -> frozenset[DType]:
         """The dtypes for which kernels without ``dtypes=`` are not asked.
 
-        The core computes these calls in a wider dtype, and rounds once. A kernel that is asked
-        may still decline a call, to the same effect.
+        The core computes these calls in a wider dtype, and rounds once: in float32, or in int32
+        for int8, int16, uint8 and uint16 (others have no effect). A kernel that is asked may still
+        decline a call of a narrow float, to the same effect.
         """
 
 

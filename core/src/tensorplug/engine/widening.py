@@ -1,12 +1,17 @@
-"""Running calls of narrow floats in a wider dtype (docs/adr/0033).
+"""Running calls of narrow floats and small integers in a wider dtype (docs/adr/0033, 0088).
 
 A kernel that only has float32 serves float16 and bfloat16 as well: its inputs are cast to the
 dtype in which to compute, and its results are rounded once. Such a call is a decomposition into
 the kernel Cast and the same kernel, so programs and groups hold its three steps.
+
+Integers of 8 and 16 bits go through int32 on a backend that says so (``Widens``): results that are
+cut to fewer bits wrap as they should. A kernel with a decomposition is decomposed instead, since
+its definition may name limits of the dtype.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from tensorplug.contract import dtypes as dt
@@ -28,6 +33,7 @@ if TYPE_CHECKING:
 
 
 _OWNER: Final = Owner("tensorplug")
+_SMALL: Final = frozenset({dt.int8, dt.int16, dt.uint8, dt.uint16})
 
 
 class Call(Protocol):
@@ -59,18 +65,31 @@ def unsupported_dtype(plan: Call, dtypes: frozenset[DType] | None) -> str:
     return "" if dtype in dtypes else dtype.name
 
 
+def computed(spec: KernelSpec, device: Device, state: State, dtype: DType) -> DType:
+    """Return the dtype in which a call computes with ``dtype`` without a kernel of its own.
+
+    It is ``dtype`` itself where the call does not widen.
+    """
+    if spec.exact:
+        return dtype
+    wide = dtype.compute
+    if dtype in _SMALL and dtype in device.capabilities.widens:
+        wide = dt.int32 if state.decomposition(spec.name) is None else dtype
+    return wide if wide in device.dtypes else dtype
+
+
+def is_left(spec: KernelSpec, device: Device, state: State, dtype: DType) -> bool:
+    """Return whether a backend leaves ``dtype`` to the core, but for kernels that name it."""
+    return dtype in device.capabilities.widens and (
+        (dtype in _SMALL and not spec.exact) or computed(spec, device, state, dtype) is not dtype
+    )
+
+
 def wide_dtypes(plan: Call) -> frozenset[DType]:
     """Return the dtypes in which a call computes without a kernel; none if it does not widen."""
-    if plan.spec.exact:
-        return frozenset()
-    wide = frozenset(
-        [
-            type_.dtype.compute
-            for type_ in plan.operand_types()
-            if type_.dtype.compute is not type_.dtype
-        ]
-    )
-    return wide if wide <= plan.device.dtypes else frozenset()
+    dtypes = [type_.dtype for type_ in plan.operand_types()]
+    wide = [computed(plan.spec, plan.device, plan.state, dtype) for dtype in dtypes]
+    return frozenset(w for w, dtype in zip(wide, dtypes, strict=True) if w is not dtype)
 
 
 def is_asked(
@@ -82,37 +101,34 @@ def is_asked(
 
     It may not if it leaves one of them to the core, unless the kernel names its dtypes.
     """
-    if plan.spec.exact or (entry is not None and entry.dtypes is not None):
+    if entry is not None and entry.dtypes is not None:
         return True
-    left = plan.device.capabilities.widens
-    for type_ in plan.operand_types() if types is None else types:
-        if type_.dtype in left:
-            return not wide_dtypes(plan)
-    return True
+    known = plan.operand_types() if types is None else types
+    return not any(is_left(plan.spec, plan.device, plan.state, type_.dtype) for type_ in known)
 
 
 def _widen(plan: Call) -> Callable[..., Any]:
     """Return a function of tensors that runs a call in wider dtypes, and rounds its results."""
     spec, dtypes = plan.spec, [placement.type.dtype for placement in plan.outputs]
+    wide = partial(computed, spec, plan.device, plan.state)
     attributes = {
-        name: value.compute if isinstance(value, dt.DType) else value
+        name: wide(value) if isinstance(value, dt.DType) else value
         for name, value in plan.attributes.items()
     }
 
+    def cast_in(operand: Any) -> Any:
+        if isinstance(operand, list):
+            return [cast_in(member) for member in operand]
+        return None if operand is None else _cast(operand, wide(operand.dtype))
+
     def widened(*operands: Any) -> Any:
-        wide = [_cast_inputs(operand) for operand in operands]
+        inputs = [cast_in(operand) for operand in operands]
         if spec.multiple_outputs:
-            outputs = dispatch_multiple(spec, *wide, **attributes)
+            outputs = dispatch_multiple(spec, *inputs, **attributes)
             return [_cast(x, dtype) for x, dtype in zip(outputs, dtypes, strict=True)]
-        return _cast(dispatch(spec, *wide, **attributes), dtypes[0])
+        return _cast(dispatch(spec, *inputs, **attributes), dtypes[0])
 
     return widened
-
-
-def _cast_inputs(operand: Any) -> Any:
-    if isinstance(operand, list):
-        return [_cast_inputs(member) for member in operand]
-    return None if operand is None else _cast(operand, operand.dtype.compute)
 
 
 def _cast(x: Tensor, dtype: DType) -> Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tensorplug.contract import dtypes as dt
+from tensorplug.engine.widening import computed, is_left
 
 if TYPE_CHECKING:
     from tensorplug.contract.dtypes import DType
@@ -34,19 +35,17 @@ def resolve(
     """Return how the registered entries run a kernel, and their owner; append to ``steps``."""
     state = engine.registry.state
     native = state.kernel(spec.name, device.backend_name)
-    wide = None if spec.exact or dtype is None or dtype.compute is dtype else dtype.compute
-    if wide not in device.backend.dtypes:
-        wide = None
+    wide = dtype and computed(spec, device, state, dtype)
     if native is None:
         steps.append(("native", "not registered"))
     elif not _serves(native.entry.dtypes, dtype):
         steps.append(("native", f"the kernel of {native.owner} does not take {dtype}"))
-    elif wide and native.entry.dtypes is None and dtype in device.capabilities.widens:
+    elif dtype and native.entry.dtypes is None and is_left(spec, device, state, dtype):
         steps.append(("native", f"the kernel of {native.owner} names no dtypes"))
     else:
         steps.append(("native", f"kernel of {native.owner}"))
         return "native", str(native.owner)
-    if wide:
+    if wide is not dtype:
         steps.append(("widened", f"in {wide}"))
         return "widened", "tensorplug"
     decomposed = state.decomposition(spec.name)
