@@ -60,22 +60,11 @@ def groups(shape: Shape, axes: tuple[int, ...]) -> list[Group]:
 
 
 def summer(
-    shape: Shape,
-    axes: tuple[int, ...],
-    dtype: np.dtype[Any],
-    *,
-    keep_dims: bool,
-    wide: np.dtype[Any] | None = None,
+    shape: Shape, axes: tuple[int, ...], dtype: np.dtype[Any], *, keep_dims: bool
 ) -> Callable[[Array], Array]:
     """Return the function that sums arrays of ``shape`` and inexact ``dtype`` along ``axes``.
 
-    Args:
-        shape: of the arrays.
-        axes: those that are summed.
-        dtype: of the arrays and their sums.
-        keep_dims: whether the summed axes stay, with length 1.
-        wide: the dtype of the sums instead, where one of them or a part of one is too large.
-
+    ``keep_dims``: whether the summed axes stay, with length 1.
     """
     result_shape = tuple(
         1 if axis in axes else length
@@ -94,7 +83,7 @@ def summer(
 
     def in_double(x: Array) -> Array:
         total = np.add.reduce(x, axis=axes, keepdims=True, dtype=accumulated)
-        return np.asarray(total).reshape(result_shape).astype(wide or dtype)
+        return np.asarray(total).reshape(result_shape).astype(dtype)
 
     return without_overflow(in_steps, in_double)
 

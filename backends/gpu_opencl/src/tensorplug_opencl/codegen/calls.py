@@ -129,9 +129,9 @@ def make_empty(runtime: Runtime, out: TensorType) -> Call:
     return make_producer(runtime, out, _write_nothing)
 
 
-def make_constant(runtime: Runtime, out: TensorType, value: Scalar = 0) -> Call:
-    """Return a callable that fills ``out`` with ``value`` and ignores its inputs."""
-    return make_producer(runtime, out, fill_with(runtime, out.dtype, value))
+def make_zeros(runtime: Runtime, out: TensorType) -> Call:
+    """Return a callable that fills ``out`` with zeros and ignores its inputs."""
+    return make_producer(runtime, out, fill_with(runtime, out.dtype))
 
 
 def fill_with(runtime: Runtime, dtype: DType, value: Scalar = 0) -> Write:

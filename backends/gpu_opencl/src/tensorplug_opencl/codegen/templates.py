@@ -45,15 +45,12 @@ def write_program(
     index: Index,
     declarations: str = "",
     apart: bool = False,
-    vectors: str = "",
 ) -> str:
     """Return a whole program.
 
     ``constants`` are C parameter declarations; ``body`` runs with every pointer already at its
     first element. ``index`` becomes the type ``index_t``. ``apart``: the kernel reads no written
-    element through another pointer. ``vectors``: the type of those that the body computes with;
-    without it some drivers compute several work-items at once, and take seconds to build programs
-    that already have vectors.
+    element through another pointer.
     """
     parameters = []
     qualifier = "restrict " if apart else ""
@@ -68,8 +65,7 @@ def write_program(
     macros = [ctypes.BFLOAT16] if "_BFLOAT16(" in declarations + body else []
     head = "\n".join([f"// {title}", *half, _STRICT, _INLINE, *macros, f"typedef {wide} index_t;"])
     joined = ",\n  ".join(parameters)
-    hint = f"__attribute__((vec_type_hint({vectors})))\n" if vectors else ""
-    begin = f"{head}\n{declarations}\n{hint}kernel void run(\n  {joined})"
+    begin = f"{head}\n{declarations}\nkernel void run(\n  {joined})"
     return f"{begin}\n{{\n{starts}\n{body}\n}}\n"
 
 

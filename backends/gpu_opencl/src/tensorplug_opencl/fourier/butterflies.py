@@ -16,15 +16,15 @@ LARGEST: Final = 16  # points: twice as many registers are needed
 Number = tuple[str, str]  # the names, or expressions without operators, of both parts
 
 
-def factorize(n: int, largest: int = LARGEST) -> tuple[int, ...] | None:
+def factorize(n: int) -> tuple[int, ...] | None:
     """Return how many points are transformed in each pass over ``n``; None if a prime is large.
 
-    Every factor is at most ``largest`` (or a small prime), the largest ones come first.
+    Every factor is at most ``LARGEST`` (or a small prime), the largest ones come first.
     """
     sizes = []
     while n > 1:
         fitting = [
-            index for index in range(largest, 1, -1) if n % index == 0 and _is_smooth(index)
+            index for index in range(LARGEST, 1, -1) if n % index == 0 and _is_smooth(index)
         ]
         fitting += [prime for prime in SMALL_PRIMES if n % prime == 0]
         if not fitting:

@@ -83,7 +83,7 @@ def batch_mat_mul(
     rows_, inner = a.shape[-2:][:: -1 if transpose_a else 1]
     columns = out.shape[-1]
     if not out.size or not inner:
-        return calls.make_constant(runtime, out)
+        return calls.make_zeros(runtime, out)
     turn = _transpose(runtime, a) if transpose_a else None
     part = pairs.pair_type(out).dtype
     wide_a = TensorType(part, (*a.shape[:-2], rows_, 2 * inner))

@@ -188,7 +188,7 @@ def real(input: TensorType, *, backend: OpenedDevice, out: TensorType) -> Call:
 def imag(input: TensorType, *, backend: OpenedDevice, out: TensorType) -> Call:
     """Take the second of each pair; for real numbers, 0."""
     if input.dtype not in dt.COMPLEX:
-        return calls.make_constant(backend.runtime, out)
+        return calls.make_zeros(backend.runtime, out)
     return compute(backend, specs.IMAG, "x.y", {"x": input}, out)
 
 

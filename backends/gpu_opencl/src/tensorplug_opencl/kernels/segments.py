@@ -37,7 +37,7 @@ def unsorted_segment_sum(
     """
     runtime, count = backend.runtime, segment_ids.size
     if not out.size or not x.size:
-        return calls.make_constant(runtime, out)
+        return calls.make_zeros(runtime, out)
     indices = TensorType(dt.int64, (count, 1))
     updates = TensorType(x.dtype, (count, *x.shape[segment_ids.rank :]))
     index = layouts.index_dtype(count, num_segments)

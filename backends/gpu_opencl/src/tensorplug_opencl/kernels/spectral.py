@@ -45,7 +45,7 @@ def rfft(input: TensorType, *, fft_length: int, backend: OpenedDevice, out: Tens
     if not out.size:
         return calls.make_empty(backend.runtime, out)
     if not input.size:
-        return calls.make_constant(backend.runtime, out)
+        return calls.make_zeros(backend.runtime, out)
     if fft_length % 2:
         return _transform_odd(input, fft_length, backend, out)
     lead, half = input.shape[:-1], fft_length // 2
@@ -144,7 +144,7 @@ def irfft(input: TensorType, *, fft_length: int, backend: OpenedDevice, out: Ten
     if not out.size:
         return calls.make_empty(backend.runtime, out)
     if not input.size:
-        return calls.make_constant(backend.runtime, out)
+        return calls.make_zeros(backend.runtime, out)
     lead, even = out.shape[:-1], fft_length % 2 == 0
     points = fft_length // 2 if even else fft_length
     packed = TensorType(input.dtype, (*lead, points))

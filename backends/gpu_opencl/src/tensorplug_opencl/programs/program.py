@@ -84,15 +84,15 @@ def _released_once(kernel: cl.Kernel) -> cl.Kernel:
     return kernel
 
 
-def has_kernel(program: cl.Program, name: str = ENTRY) -> bool:
-    """Return whether the driver finds the kernel ``name`` in a program that it has built."""
+def has_kernel(program: cl.Program) -> bool:
+    """Return whether the driver finds the kernel ``ENTRY`` in a program that it has built."""
     try:
         names: Any = program.get_info(cl.program_info.KERNEL_NAMES)
     except cl.Error as error:
         if error.code == cl.status_code.INVALID_PROGRAM_EXECUTABLE:
             return False  # some drivers' code for a program without kernels
         raise
-    return name in names.split(";")
+    return ENTRY in names.split(";")
 
 
 class _Built(NamedTuple):

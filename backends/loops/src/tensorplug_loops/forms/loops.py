@@ -196,8 +196,6 @@ class Loops:
         initial: Sequence[Scalar],
         combine: Any,
         axes: Collection[int],
-        *,
-        running: bool = False,
     ) -> list[Expression]:
         """Return the numbers of a state, of elements along these axes.
 
@@ -210,7 +208,7 @@ class Loops:
         latter = [expressions.parameter(count + at, dtype) for at, dtype in enumerate(dtypes)]
         first = tuple(expressions.constant(v, d) for v, d in zip(initial, dtypes, strict=True))
         states = tuple(combine(former, latter))
-        self._folds.append(groups.Fold(tuple(elements), first, states, self._spans(axes), running))
+        self._folds.append(groups.Fold(tuple(elements), first, states, self._spans(axes)))
         return [self._result(dtype) for dtype in dtypes]
 
     def _result(self, dtype: DType) -> Expression:

@@ -113,7 +113,7 @@ def form_of(loops: Loops, machine: Machine, *, split: bool, alone: bool = False)
     if tiled is not None:
         return Form(segmented=False, split=False, tiled=tiled)
     lengths = loops.lengths
-    kept = [axis for axis, reduced in enumerate(loops.reduced) if not reduced]
+    kept = loops.kept()
     taps = tuple(lengths[axis] for axis, reduced in enumerate(loops.reduced) if reduced)
     last = len(lengths) - 1
     tail = _find_tail(loops) if elements and not machine.neighbours else 0

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from tensorplug.plugin import Expression
 from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import expressions as ex
-from tensorplug_loops.recording import plain
 from tensorplug_loops.schedule.group_shapes import TERMS, VECTOR, distance
 from tensorplug_loops.schedule.panels import Panels, number
 from tensorplug_loops.schedule.products import (
@@ -170,10 +169,9 @@ class GroupTiles(Panels):
 
     def _load(self, side: _Side, base: Expression, inner: Expression) -> Expression:
         """Read an element of an operand whose inner elements have one distance."""
-        w, k, axis = self.w, side.plain, self._tile.roles.inner[-1]
+        w, k = self.w, side.plain
         assert k is not None
-        step = self._loops.operands[k].offset.steps[axis]
-        by = number(plain(step)) if 0 <= step <= 1 else w.number(f"s{k}_0_{axis}")
+        by = self._inner_step(k)
         held = self._lowering.converter.held(self._given)
         value = w.copy(load(w.array(k), held, w.let(base + inner * by)))
         return w.here(self._lowering.converter.cast(value, self._given, self._dtype))

@@ -183,6 +183,10 @@ class Loops:
         high = check.at.constant + sum(end[1] for end in ends)
         return not check.at.rests and low >= 0 and high < check.limit
 
+    def kept(self) -> list[int]:
+        """Return the axes that are not reduced."""
+        return [axis for axis, reduced in enumerate(self.reduced) if not reduced]
+
     def widen(self, rank: int) -> None:
         """Add axes of length 1 before the others, on which no expression may depend."""
         more = rank - len(self.lengths)

@@ -57,7 +57,7 @@ class Nest:
         self._lanes = form.lanes
         # Kernels of one axis take lengths of less than a vector.
         self._again = not machine.masked and (len(loops.lengths) > 1 or bool(self._axes))
-        self._kept_axes = [at for at, reduced in enumerate(loops.reduced) if not reduced]
+        self._kept_axes = loops.kept()
         self.cost = cost(loops.roots) + 2 * len(loops.operands)
         self._extra: dict[str, Array] = {}
         self._kept: list[Kept] = []

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import expressions as ex
+from tensorplug_loops.recording import plain
 from tensorplug_loops.schedule.lanes import lies_near
 from tensorplug_loops.schedule.lowering import Lowering
 from tensorplug_loops.schedule.products import accumulated, plain_operand
@@ -39,7 +40,7 @@ class Panels:
     """Writes kernels of a product: what all of them need."""
 
     def __init__(self, loops: Loops, machine: Machine, roles: Roles) -> None:
-        self._loops, self._machine = loops, machine
+        self._loops, self._machine, self._roles = loops, machine, roles
         self._given = loops.roots[0].dtype
         self._dtype = accumulated(self._given)
         self._lowering = Lowering(machine, loops.signs)
@@ -72,10 +73,15 @@ class Panels:
     def _write_part(self, array: str, which: Expression, total: Expression) -> None:
         """Write the sum of a slice: slices follow one another, each as dense as the result."""
         w, at = self.w, which
-        for axis, reduced in enumerate(self._loops.reduced):
-            if not reduced:
-                at = w.let(at * w.number(f"n{axis}") + w.value(ex.axis(axis)))
+        for axis in self._loops.kept():
+            at = w.let(at * w.number(f"n{axis}") + w.value(ex.axis(axis)))
         w.emit(Store(array, at, total))
+
+    def _inner_step(self, k: int) -> Expression:
+        """Return the distance of an operand's inner elements."""
+        axis = self._roles.inner[-1]
+        step = self._loops.operands[k].offset.steps[axis]
+        return number(plain(step)) if 0 <= step <= 1 else self.w.number(f"s{k}_0_{axis}")
 
     def _are_neighbours(self, root: Expression, axis: int) -> bool:
         """Return whether what a value is read from lies side by side along an axis."""

@@ -117,7 +117,7 @@ def _count(
 
 def shape_of(loops: Loops, count: int, *, across: bool) -> tuple[int, ...]:
     """Return the shape of an array of parts: ``across``: before the last axis that is kept."""
-    outer = [n for n, reduced in zip(loops.lengths, loops.reduced, strict=True) if not reduced]
+    outer = [loops.lengths[axis] for axis in loops.kept()]
     return (*outer[:-1], count, outer[-1]) if across else (*outer, count)
 
 

@@ -11,6 +11,7 @@ from tensorplug.plugin import expressions as ex
 from tensorplug_loops.schedule import group_shapes, products
 from tensorplug_loops.schedule.group_shapes import GroupTile
 from tensorplug_loops.schedule.group_tiles import GroupTiles
+from tensorplug_loops.schedule.launches import Launch
 from tensorplug_loops.schedule.loops import Loops
 from tensorplug_loops.schedule.product_tiles import Tiles
 from tensorplug_loops.schedule.products import accumulated, factored, roles_of
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from tensorplug_loops.schedule.products import Tile
     from tensorplug_loops.statements import Kernel
 
-    Launched = tuple[Kernel, list[int], tuple[int, ...], int, int, int]
     Made = list[tuple[Kernel, list[int]]]
 
 
@@ -37,12 +37,11 @@ _kernels: Final[dict[Hashable, Made]] = {}
 class Parts(NamedTuple):
     """The launches of a product, in order, and the dtypes and sizes of its temporaries.
 
-    A launch is a kernel, its arrays, its numbers, how many items there are, about how many
-    instructions an item takes, and how many steps. Arrays are numbered: the group's, then the
-    temporaries. ``rest``: a group that writes the outputs, and the numbers of its inputs.
+    Their arrays are numbered: the group's, then the temporaries. ``rest``: a group that writes the
+    outputs, and the numbers of its inputs.
     """
 
-    launches: list[Launched]
+    launches: list[Launch]
     temporaries: list[tuple[DType, int]]
     rest: tuple[Group, list[int]] | None = None
 
@@ -82,8 +81,8 @@ def _by_groups(group: Group, loops: Loops, machine: Machine, tile: GroupTile) ->
     numbers = tuple(loops.value(each.name) for each in kernel.numbers)
     items = matrices * value["tiles_m"] * value["tiles_n"]
     cost = shape.high * shape.wide * value["span"]
-    own = [at if at >= 0 else len(loops.operands) for at in arrays]
-    launches = [(kernel, own, numbers, items, cost, value["span"])]
+    own = tuple([at if at >= 0 else len(loops.operands) for at in arrays])
+    launches = [Launch(kernel, own, numbers, items, cost, value["span"])]
     if not tile.slices:
         return Parts(launches, [])
     temporary = dtype, matrices * value["rows"] * value["columns"]
@@ -143,8 +142,8 @@ def _by_items(group: Group, loops: Loops, machine: Machine, tile: Tile) -> Parts
         temporaries.append((dtype, value["slices"] * size))
     for (kernel, arrays), (items, cost) in zip(_kept(loops, machine, tile), counts, strict=True):
         numbers = tuple(loops.value(each.name) for each in kernel.numbers)
-        own = [at if at >= 0 else first - 1 - at for at in arrays]
-        launches.append((kernel, own, numbers, items, cost, cost))
+        own = tuple([at if at >= 0 else first - 1 - at for at in arrays])
+        launches.append(Launch(kernel, own, numbers, items, cost, cost))
     if not tile.slices:
         return Parts(launches, temporaries)
     last = first + len(temporaries) - 1

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from tensorplug.plugin import Expression
 from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import expressions as ex
-from tensorplug_loops.recording import plain
 from tensorplug_loops.schedule.lanes import lies_near
 from tensorplug_loops.schedule.panels import Copies, number
 from tensorplug_loops.schedule.product_windows import WindowRows
@@ -143,12 +142,6 @@ class Tiles(Copies):
         with w.place(*places, *starts):
             return w.let(w.offset(k))
 
-    def _step(self, k: int) -> Expression:
-        """Return the distance of an operand's inner elements."""
-        axis = self._tile.roles.inner[-1]
-        step = self._loops.operands[k].offset.steps[axis]
-        return number(plain(step)) if 0 <= step <= 1 else self.w.number(f"s{k}_0_{axis}")
-
     def _row_offsets(self, panel: Expression) -> list[Expression]:
         """Return where the rows of a tile begin."""
         k = self._plain[0]
@@ -188,7 +181,7 @@ class Tiles(Copies):
             axes = tile.roles.columns
             places = [(axis, ZERO) for axis in axes[:-1]]
             base = self._offset(k, [*places, (axes[-1], start)])
-            array, step = w.array(k), self._step(k)
+            array, step = w.array(k), self._inner_step(k)
         lanes = tile.lanes
         zero = ex.constant(0, dtype)
         with w.loop(None, ZERO, number(lanes), step=lanes, lanes=lanes, whole=True) as lane:
@@ -237,7 +230,7 @@ class Tiles(Copies):
         else:
             k = self._plain[0]
             assert k is not None
-            along = w.let(at * self._step(k))
+            along = w.let(at * self._inner_step(k))
             offsets, name = [row + along for row in rows], w.array(k)
         for own_sums, offset in zip(sums, offsets, strict=True):
             self._add_row(own_sums, name, offset, vectors)

@@ -136,7 +136,7 @@ def roles_of(loops: Loops) -> Roles | None:
     """Return the roles of axes, the first factor's axes as rows; None if an axis has none."""
     known: dict[int, frozenset[int]] = {}
     left, right = (_axes_of(loops, root, known) for root in loops.roots[:2])
-    kept = [axis for axis, reduced in enumerate(loops.reduced) if not reduced]
+    kept = loops.kept()
     inner = tuple(axis for axis, reduced in enumerate(loops.reduced) if reduced)
     batch = tuple(axis for axis in kept if axis in left and axis in right)
     rows = tuple(axis for axis in kept if axis in left and axis not in right)
@@ -346,7 +346,7 @@ def _choose(m: int, n: int, lanes: int, machine: Machine) -> tuple[int, int]:
     if m > 16 * largest:
         return largest, vectors
     candidates = [each for each in (12, 8, 6, 4) if each <= largest]
-    if vectors == 1 and largest == 12:
+    if vectors == 1 and largest == 12:  # one vector a row leaves room for two rows more
         candidates.append(14)
     return min(candidates, key=lambda each: -(-m // each) * (each + 2)), vectors
 

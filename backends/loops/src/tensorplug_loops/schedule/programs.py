@@ -133,8 +133,8 @@ class _Planner:
         if (product := product_plans.parts_of(group, self._machine)) is None:
             return False
         numbers = [*arrays, *(self._temporary(*memory) for memory in product.temporaries)]
-        for kernel, own, values, *rest in product.launches:
-            self.launches.append(Launch(kernel, tuple(numbers[at] for at in own), values, *rest))
+        for each in product.launches:
+            self.launches.append(each._replace(arrays=tuple([numbers[at] for at in each.arrays])))
         if product.rest is not None:
             following, read = product.rest
             self.add(following, tuple(numbers[at] for at in read), arrays[len(group.inputs) :])
@@ -318,16 +318,9 @@ class _Planner:
 
     def _run(self, loops: Loops, form: Form, arrays: Sequence[int]) -> None:
         """Add the launch of one nest, if it has items."""
-        if any(
-            not length and not reduced
-            for length, reduced in zip(loops.lengths, loops.reduced, strict=True)
-        ):
+        kept = [loops.lengths[axis] for axis in loops.kept()]
+        if 0 in kept:
             return
-        kept = [
-            length
-            for length, reduced in zip(loops.lengths, loops.reduced, strict=True)
-            if not reduced
-        ]
         if form.tail:
             del kept[-1]
         inside = prod(loops.lengths) // max(1, prod(kept))

@@ -20,7 +20,6 @@ from tensorplug_cpu.jit.loops.addresses import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence
 
-    from tensorplug.plugin import DType
     from tensorplug_cpu.arrays import Array
 
 
@@ -35,12 +34,11 @@ class Module:
     Args:
         text: the module.
         slots: the names of its arguments (``frame.Frame``).
-        kept: the dtypes of the values that it keeps for a row, if it has any.
 
     """
 
-    def __init__(self, text: str, slots: Sequence[Hashable], kept: Sequence[DType] = ()) -> None:
-        self.text, self.slots, self.kept = text, slots, kept
+    def __init__(self, text: str, slots: Sequence[Hashable]) -> None:
+        self.text, self.slots = text, slots
         self.positions = [at for at, slot in enumerate(slots) if is_pointer(slot)]
         self.block = ctypes.c_int64 * len(slots)
 
