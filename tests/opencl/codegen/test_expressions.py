@@ -18,7 +18,6 @@ from tensorplug.plugin import (
 from tensorplug.plugin import dtypes as dt
 
 RNG = np.random.default_rng(11)
-COUNT = 1100  # a run of a work-item of a CPU, and a part of the next whose last vector is short
 FLOATS = (dt.float16, dt.float32, dt.float64)
 parameter, apply = expressions.parameter, expressions.apply
 
@@ -148,19 +147,3 @@ def test_programs_serve_all_numbers(device):
         np.testing.assert_array_equal(result, np.clip(x, np.float32(low), np.float32(high)))
         built.append(device.memory()["programs"])
     assert built[0] == built[1]
-
-
-@pytest.mark.parametrize("dtype", [dt.float32, dt.int32, dt.int8])
-def test_a_likely_choice_is_a_choice(device, dtype):
-    """In vectors with no, some and all lanes that need the second choice, also one inside."""
-    full = (True,)
-    x = parameter(0, dtype)
-    inner = expressions.where(x < 70, x - 3, x * x, likely=True)
-    root = expressions.where(x < 50, x + 1, inner + inner, likely=True) * 2
-    group = make_group((COUNT,), [(dtype, full)], [root])
-    for share in (0.0, 0.05, 1.0):
-        array = RNG.integers(-9, 9, COUNT).astype(dtype.numpy)
-        array[RNG.random(COUNT) < share] += np.array(62, dtype.numpy)
-        rare = np.where(array < 70, array - 3, array * array)
-        expected = np.where(array < 50, array + 1, rare + rare) * dtype.numpy.type(2)
-        np.testing.assert_array_equal(run(device, group, array)[0], expected)

@@ -1,13 +1,15 @@
-"""Rows, scans and sorts whose work-groups a driver refuses."""
+"""Rows, scans and sorts whose work-groups a driver refuses, and the digits of log-softmax."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import TensorType
+from tensorplug.ops.nn import activation
 from tensorplug_loops.kernels import kernel_table
 from tensorplug_opencl.ordering import merging
 
@@ -39,3 +41,9 @@ def test_groups_that_a_kernel_may_not_have_are_halved(backend, refusing):
     sums = run(backend, "Cumsum", ones, out, axis=1, exclusive=False, reverse=False)
     np.testing.assert_array_equal(sums.reshape(-1), np.arange(1, 701))
     assert {8, 128} <= set(refused)
+
+
+def test_log_softmax_keeps_the_digits_of_a_sure_guess(call, near):
+    """log(1 + e**-20) is 2e-9, which a float32 sum of 1 and e**-20 cannot hold."""
+    actual = call(activation.LOG_SOFTMAX, np.array([20.0, 0.0], np.float32))
+    near(actual, [-math.log1p(math.exp(-20)), -20 - math.log1p(math.exp(-20))], "float32", ulp=4)
