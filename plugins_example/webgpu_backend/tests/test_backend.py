@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from importlib.metadata import version
 from pathlib import Path
 
@@ -12,7 +14,7 @@ import pytest
 import tensorplug as tp
 from tensorplug.plugin import specs
 from tensorplug_loops.schedule import Launch
-from tensorplug_webgpu import adapters
+from tensorplug_webgpu import adapters, runtime, trial
 
 DISTRIBUTION = "tensorplug-webgpu"
 
@@ -40,6 +42,59 @@ def test_part_of_a_name_chooses_an_adapter():
     found = adapters.find()[0]
     part = adapters.name_of(found).split()[0].upper()
     assert adapters.name_of(adapters.choose(part)) == adapters.name_of(found)
+
+
+def test_numbers_of_the_trial(monkeypatch):
+    """They are those of a driver that is right, and another number is told."""
+    adapter = adapters.find()[0]
+    assert trial._compute(adapter) == ""
+    monkeypatch.setattr(trial, "_FLOATS", trial._FLOATS.replace("0.5", "0.25"))
+    assert trial._compute(adapter) == "floats: number 1 is 0.25, must be 0.5"
+
+
+def test_figures_of_memory(backend):
+    def figures():
+        memory = backend.memory()
+        return memory["used_bytes"] - used, memory["kept_bytes"]
+
+    tp.trim_memory()
+    used = backend.memory()["used_bytes"]
+    x = tp.asarray(np.zeros((1000,), np.float32))
+    size = backend.allocation(x._buffer)[1]
+    assert 4000 <= size <= 4512
+    assert figures() == (size, 0)
+    y = tp.reshape(x, (10, 100))
+    del x
+    assert figures() == (size, 0)
+    del y
+    assert figures() == (0, size)
+    x = tp.asarray(np.zeros((1000,), np.float32))
+    assert figures() == (size, 0)
+    del x
+    assert tp.trim_memory() >= size
+    assert figures() == (0, 0)
+
+
+def test_uploads_in_pieces(backend, monkeypatch):
+    monkeypatch.setattr(runtime, "_PIECE", 64)
+    x = np.arange(1001, dtype=np.int32)
+    np.testing.assert_array_equal(tp.asarray(x).numpy(), x)
+    assert backend.runtime.pool.most >= 1 << 27
+
+
+def test_many_threads():
+    def work(seed):
+        x = np.arange(1 << 10, dtype=np.int32) + seed
+        for _ in range(10):
+            y = tp.asarray(x) * 3 + seed
+            np.testing.assert_array_equal(y.numpy(), x * 3 + seed)
+            assert int(tp.sum(y).numpy()) == int((x * 3 + seed).sum())
+        return seed
+
+    with ThreadPoolExecutor(8) as pool:
+        contexts = [copy_context() for _ in range(16)]
+        found = pool.map(lambda context, seed: context.run(work, seed), contexts, range(16))
+        assert [*found] == [*range(16)]
 
 
 @pytest.mark.parametrize("shape", [(), (0, 3), (2, 3), (5,)])

@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import os
 import threading
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
 import wgpu
 
 import tensorplug as tp
-from tensorplug_webgpu import adapters, faults
+from tensorplug_webgpu import adapters, faults, trial
 
 NAMES = (
     ("llvmpipe (LLVM 15.0.6, 256 bits)", "Vulkan", "CPU"),
@@ -213,3 +214,48 @@ def test_nothing_of_the_environment_changes(monkeypatch):
     monkeypatch.setenv("DRI_PRIME", "1")
     with adapters._without_screen():
         assert adapters._QUIET not in os.environ
+
+
+BEGIN = "import os, signal, time; print('@@ floats', flush=True); "
+ENDS = {  # what the process of a trial does; what opening says, if anything; whether it is kept
+    "sound": ("print('@@ done ')", "", True),
+    "computes nonsense": ("print('@@ done floats: number 3 is 1')", "floats: number 3 is 1", True),
+    "crashes": ("os.abort()", "died of SIGABRT during floats", True),
+    "hangs": ("time.sleep(60)", "did not end within 2 seconds", True),
+    "is killed": ("os.kill(os.getpid(), signal.SIGKILL)", "could not be made.*SIGKILL", False),
+    "finds nothing": ("raise SystemExit('no such adapter')", "be made.*no such adapter", False),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_driver_is_tried_in_another_process_once(end, pretended, monkeypatch, tmp_path):
+    code, message, kept = ENDS[end]
+    monkeypatch.setenv(trial.CACHE, str(tmp_path))
+    monkeypatch.delenv(trial.TRIAL, raising=False)
+    monkeypatch.setattr(trial, "_CODE", BEGIN + code)
+    if end == "hangs":
+        monkeypatch.setattr(trial, "SECONDS", 2)
+    expected = (
+        pytest.raises(tp.errors.BackendUnavailableError, match=message)
+        if message
+        else nullcontext()
+    )
+    for _ in range(2):  # the second time from the disk
+        monkeypatch.setattr(trial, "_known", {})
+        with expected:
+            trial.check(pretended[0])
+        if kept:
+            monkeypatch.setattr(trial, "_CODE", "raise SystemExit('it was tried again')")
+    assert len([*tmp_path.glob("*.verdict.json")]) == kept
+    monkeypatch.setattr(trial, "_known", {})
+    monkeypatch.setenv(trial.TRIAL, "0")
+    trial.check(pretended[0])
+    monkeypatch.setenv(trial.TRIAL, "again")
+    monkeypatch.setattr(trial, "_CODE", BEGIN + "print('@@ done ')")
+    trial.check(pretended[0])
+
+
+def test_the_variable_of_the_trial_is_read(pretended, monkeypatch):
+    monkeypatch.setenv(trial.TRIAL, "often")
+    with pytest.raises(tp.errors.SettingsError, match="'often'"):
+        trial.check(pretended[0])

@@ -47,16 +47,19 @@ def tensorplug_create_backend(device: str | None) -> Backend:
     """Open an adapter by its number or a part of its name; None is the first, the best one.
 
     Raises:
-        BackendUnavailableError: there is none, with a list of those found.
+        BackendUnavailableError: there is none, with a list of those found; or its driver failed
+            its trial.
 
     """
     try:
-        from tensorplug_webgpu import adapters
+        from tensorplug_webgpu import adapters, trial
         from tensorplug_webgpu.backend import WebGPUBackend
         from tensorplug_webgpu.runtime import Runtime
     except (ImportError, OSError) as error:
         raise BackendUnavailableError(f"wgpu does not load: {error}") from error
-    return WebGPUBackend(Runtime(adapters.choose(device)))
+    adapter = adapters.choose(device)
+    trial.check(adapter)
+    return WebGPUBackend(Runtime(adapter))
 
 
 @hookimpl
