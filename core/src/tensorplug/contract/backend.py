@@ -344,6 +344,22 @@ class FlushesSubnormals(Protocol):
 
 
 @runtime_checkable
+class LimitsBuffers(Protocol):
+    """A backend whose device limits the size of a single buffer, whatever memory is free.
+
+    Without this, a tensor may take all of the device's memory. The conformance suite leaves out
+    the calls with a larger tensor, counts them, and checks the limit.
+    """
+
+    @property
+    def largest_buffer(self) -> int:
+        """The bytes of the largest tensor, as NumPy counts them, of dtypes other than bool.
+
+        A larger one raises ``BackendMemoryError``.
+        """
+
+
+@runtime_checkable
 class GuidesAuthors(Protocol):
     """A backend that says where authors of kernels read how its kernels are written.
 

@@ -19,6 +19,7 @@ field                methods of the backend                   without them
 ``widens``           the property ``widens``                  kernels without ``dtypes=`` compute
                                                              with bfloat16 in float32
 ``flushes``          the property ``flushes_subnormals``      subnormal numbers are kept
+``largest_buffer``   the property ``largest_buffer``          the memory alone limits tensors
 ``kernel_guide``     the property ``kernel_guide``            errors name its documentation
 ``explain_loss``     ``explain_loss``                         a lost device must be removed before
                                                               another opens
@@ -70,6 +71,7 @@ class Capabilities:
     binds: BindsConstants | None = None
     widens: frozenset[DType] = dt.WIDENED
     flushes: frozenset[DType] = frozenset()
+    largest_buffer: int | None = None
     kernel_guide: str = ""
     explain_loss: Callable[[], str] | None = None
 
@@ -105,6 +107,7 @@ def of(backend: Backend) -> Capabilities:
         binds=_find(backend, BindsConstants),
         widens=frozenset(getattr(backend, "widens", dt.WIDENED)),
         flushes=frozenset(getattr(backend, "flushes_subnormals", ())),
+        largest_buffer=getattr(backend, "largest_buffer", None),
         kernel_guide=guide,
         explain_loss=loses and loses.explain_loss,
     )

@@ -30,6 +30,7 @@ class WebGPUBackend:
         self.runtime = runtime
         self.device = runtime.name
         self.dtypes = runtime.dtypes
+        self.largest_buffer = runtime.pool.most
 
     def from_host(self, array: Array) -> Box:
         """Return a copy of an array in a box."""

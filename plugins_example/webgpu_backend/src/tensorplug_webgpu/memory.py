@@ -81,8 +81,8 @@ class Pool:
             BackendMemoryError: it is more than the device takes, or has.
 
         """
-        size = _rounded(nbytes)
-        if size > self.most:
+        size = min(_rounded(nbytes), self.most)
+        if nbytes > self.most:
             raise BackendMemoryError(
                 f"webgpu: a buffer of {nbytes:,} bytes is more than the adapter's limit of "
                 f"{self.most:,}; compute it in parts"

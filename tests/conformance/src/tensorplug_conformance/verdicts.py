@@ -75,7 +75,8 @@ class Failure:
 class RowVerdict:
     """The verdict on a row.
 
-    ``cases``: how many it has; ``unsupported``: those that need another dtype; ``examples``:
+    ``cases``: how many it has; ``unsupported``: those that need another dtype; ``beyond``: those
+    that need a larger buffer than the backend declares that there is; ``examples``:
     random ones, tried in addition, which no other number counts; ``widened``: whether any ran in
     a wider dtype; ``failed``: the ids of all that failed; ``failures`` describes the first ones,
     and an example. ``vendor``: the status within a vendor's bounds, and ``tolerated`` the failed
@@ -89,6 +90,7 @@ class RowVerdict:
     passed: int = 0
     declined: int = 0
     unsupported: int = 0
+    beyond: int = 0
     examples: int = 0
     widened: bool = False
     ulp: float = 0.0

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug.plugin import TensorType, specs
+from tensorplug.plugin import BackendMemoryError, TensorType, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.checks.check import Check, CheckFailedError, NotMeasuredError
 from tensorplug_conformance.comparing.compare import same_bits
@@ -20,6 +20,7 @@ from tensorplug_conformance.trying.leftovers import process_figures
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from tensorplug.dispatch.device import Device
     from tensorplug.plugin import DType
     from tensorplug_conformance.case import Array
     from tensorplug_conformance.checks.check import Target
@@ -32,6 +33,7 @@ _PATIENT: Final = 6  # times that so many bytes pass before what has grown is a 
 _QUIET: Final = 2  # times in which nothing grows: there is none
 _THREADS, _CALLS = 8, 40
 _ALIVE = 32
+_TRIED: Final = 1 << 30  # bytes of a limit that is tried
 
 
 def _transfer(dtype: DType, _target: Target, opened: Callable[[], Session]) -> None:
@@ -201,8 +203,39 @@ def _figures(session: Session) -> dict[str, int]:
     return figures | {name: figure() for name, figure in process_figures().items()}
 
 
+def _limited(device: Device) -> None:
+    """A tensor as large as the declared limit is kept, and a larger one is refused."""
+    backend, largest = device.backend, device.capabilities.largest_buffer
+    if largest is None:
+        return
+    if largest < 1:
+        raise CheckFailedError(f"largest_buffer must be a number of bytes, got {largest!r}")
+    if largest > _TRIED:
+        return
+    array = np.zeros(largest // 4 + 1, np.int32)
+    array[-2] = 77
+    try:
+        kept = np.asarray(backend.to_host(backend.from_host(array[:-1])))
+    except BackendMemoryError as error:
+        raise CheckFailedError(f"a tensor of {largest:,} bytes, the limit: {error}") from error
+    if not same_bits(kept, array[:-1]):
+        raise CheckFailedError(f"a tensor of {largest:,} bytes, the limit, reads back as another")
+    try:
+        backend.from_host(array)
+        backend.synchronize()
+    except BackendMemoryError:
+        return
+    raise CheckFailedError(
+        f"it declares that a tensor has {largest:,} bytes at most, and holds {array.nbytes:,}"
+    )
+
+
 def _counted(_target: Target, opened: Callable[[], Session]) -> None:
-    """``memory`` gives the same names each time, and whole numbers that are not negative."""
+    """``memory`` gives the same names each time, and whole numbers that are not negative.
+
+    What the backend declares to be the largest tensor is so.
+    """
+    _limited(opened().device)
     backend = opened().device.backend
     names = set(backend.memory())
     if not names:

@@ -41,6 +41,7 @@ __all__ = [
     "blocked",
     "environment",
     "faults",
+    "limited",
     "parse",
     "read",
     "schema",
@@ -141,6 +142,15 @@ def _coverage(outcomes: Iterable[Outcome]) -> dict[str, list[int]]:
     return dict(sorted(by_pair.items()))
 
 
+def limited(report: Mapping[str, Any]) -> str:
+    """Return which tensors the backend declares to be too large, if any, and who needed them."""
+    largest = report["backend"].get("largest_buffer")
+    if largest is None:
+        return ""
+    beyond = sum(row.get("beyond", 0) for row in report["rows"])
+    return f"a tensor has {largest:,} bytes at most, it declares: {beyond} cases need a larger one"
+
+
 def verdict(report: Mapping[str, Any], profile: Profile) -> Mapping[str, Any]:
     """Return ``conformant`` and ``blocked_by`` of a report under a profile."""
     judged: Mapping[str, Any] = report if profile == "strict" else report["vendor"]
@@ -202,6 +212,7 @@ def _row(outcome: Outcome) -> dict[str, Any]:
         "passed": 0,
         "declined": 0,
         "unsupported": 0,
+        "beyond": 0,
         "examples": 0,
         "ulp": 0.0,
         "seconds": 0.0,

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from tensorplug_conformance.reporting.quoting import for_terminal
 from tensorplug_conformance.reporting.rendering.others import COLUMNS, others
-from tensorplug_conformance.reporting.report import verdict
+from tensorplug_conformance.reporting.report import limited, verdict
 from tensorplug_conformance.verdicts import BLOCKING, PASSED
 
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ def show(report: Mapping[str, Any], console: Console) -> None:
         f"{report['totals']['cases_passed']} cases passed in {report['seconds']:.0f} s",
         soft_wrap=True,
     )
+    if limited(report):
+        console.print(limited(report), highlight=False, soft_wrap=True)
     if report["checks"]:
         _show_checks(report, console)
     if report["rows"]:

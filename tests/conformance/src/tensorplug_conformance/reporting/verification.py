@@ -12,6 +12,7 @@ from tensorplug_conformance.comparing.vendor import PROFILES, bounds
 from tensorplug_conformance.denominator import Row, entries, fingerprint, rows
 from tensorplug_conformance.extensions import extension_tables
 from tensorplug_conformance.reporting import report
+from tensorplug_conformance.trying.needs import LEAST_LIMIT
 from tensorplug_conformance.verdicts import PASSED
 
 if TYPE_CHECKING:
@@ -129,6 +130,10 @@ def _totals(content: Mapping[str, Any]) -> list[str]:
         if row["examples"] > content["suite"]["examples"]:
             faults.append(f"{row['kernel']}: {row['examples']} examples, more than were requested")
         parts = row["passed"] + row["declined"] + row["unsupported"] + len(row["failed"])
+        beyond = row.get("beyond", 0)
+        if beyond and content["backend"].get("largest_buffer", 0) < LEAST_LIMIT:
+            faults.append(f"{row['kernel']}: no limit of buffers excuses its {beyond} cases")
+        parts += beyond
         passes = row["status"] in PASSED
         if _is_too_lenient(row):
             what = f"{row['kernel']} {row['dtype']} {row['mode']}"

@@ -121,8 +121,13 @@ class Worker:
             "drivers": _drivers(session),
             "dtypes": sorted(dtype.name for dtype in device.backend.dtypes),
             "flushes": sorted(dtype.name for dtype in flushed(device)),
+            **_limit(device.capabilities.largest_buffer),
             "kernels": sorted(session.engine.registry.state.specs),
         }
+
+
+def _limit(largest: int | None) -> dict[str, int]:
+    return {} if largest is None else {"largest_buffer": largest}
 
 
 def _drivers(session: Session) -> dict[str, str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from tensorplug.plugin import BackendMemoryError
 from tensorplug_conformance.selftest.backends import WrongBackend
 from tensorplug_conformance.selftest.delegates import Delegate
 
@@ -220,6 +221,23 @@ class _ComputesByAPrivateDoor(Delegate):
         return lambda: 1000
 
 
+class _DeclaresASmallLimit(Delegate):
+    """Declares that it cannot hold what large cases need, and can."""
+
+    largest_buffer = 1 << 20
+
+
+class _KeepsLessThanItsLimit(Delegate):
+    """Refuses what is smaller than the limit that it declares."""
+
+    largest_buffer = 1 << 20
+
+    def from_host(self, array: Array) -> Any:
+        if array.nbytes >= self.largest_buffer // 2:
+            raise BackendMemoryError("too large")
+        return self.clean.from_host(array)
+
+
 WRONG_MEMORIES: Final[Sequence[WrongBackend]] = (
     WrongBackend("shares what is large", _SharesLarge, 1, "writes stay outside: 2054 KiB"),
     WrongBackend("shares what is larger", _SharesLarge, 1, "writes stay outside: 65536 KiB"),
@@ -245,4 +263,6 @@ WRONG_MEMORIES: Final[Sequence[WrongBackend]] = (
     WrongBackend("drifts", _Drifts, 1, "allocations named apart"),
     WrongBackend("opens files", _OpensFiles, 1, "no rare leaks: transfers of 4 KiB"),
     WrongBackend("computes by a private door", _ComputesByAPrivateDoor, 1, "the device is busy"),
+    WrongBackend("declares a small limit", _DeclaresASmallLimit, 1, "figures of memory"),
+    WrongBackend("keeps less than its limit", _KeepsLessThanItsLimit, 1, "figures of memory"),
 )

@@ -1,11 +1,14 @@
-"""Which dtypes a case needs: those of its arrays, and those that its kernel's definition names."""
+"""Which dtypes a case needs: those of its arrays, and those that its kernel's definition names.
+
+And whether it needs a larger buffer than the backend declares that its device has.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from tensorplug.plugin import TensorType, specs
 from tensorplug.plugin import dtypes as dt
-from tensorplug.plugin import specs
 from tensorplug_conformance.case import flat
 
 if TYPE_CHECKING:
@@ -42,6 +45,22 @@ _NEEDS: Final[Mapping[KernelSpec, Callable[[Case], set[DType]]]] = {
     specs.QUANTIZED_MAT_MUL: _quantized,
     specs.TRANSFORM: _blended,
 }
+
+
+LEAST_LIMIT: Final = 1 << 27
+"""Bytes: what every WebGPU device binds. A smaller limit excuses nothing."""
+
+
+def is_beyond(session: Session, spec: KernelSpec, case: Case) -> bool:
+    """Return whether an array of the case is larger than the backend declares that it can be."""
+    limit = session.device.capabilities.largest_buffer
+    if limit is None or limit < LEAST_LIMIT or isinstance(case.expected, type):
+        return False
+    inputs = [TensorType(dt.of(array.dtype), array.shape) for array in flat(case.inputs)]
+    _, outputs = spec.resolve(case.types, case.attributes)
+    return any(
+        each.known and each.size * each.dtype.itemsize > limit for each in (*inputs, *outputs)
+    )
 
 
 def needed_dtypes(spec: KernelSpec, case: Case) -> set[DType]:

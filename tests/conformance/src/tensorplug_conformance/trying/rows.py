@@ -20,7 +20,7 @@ from tensorplug_conformance.trying.claims import claimed, in_vain
 from tensorplug_conformance.trying.concurrency import disturbed, disturbed_often, widest
 from tensorplug_conformance.trying.faults import DeclinedError, PresentationError, WrongResultError
 from tensorplug_conformance.trying.leaks import left_behind, shows_leaks
-from tensorplug_conformance.trying.needs import lacks_dtype
+from tensorplug_conformance.trying.needs import is_beyond, lacks_dtype
 from tensorplug_conformance.trying.notes import unnoted
 from tensorplug_conformance.trying.references import References, worked_out
 from tensorplug_conformance.trying.reuse import mistaken, most_telling
@@ -240,6 +240,9 @@ def _run_case(
     try:
         if lacks_dtype(session, entry.spec, case):
             verdict.unsupported += 1
+            return None
+        if is_beyond(session, entry.spec, case):
+            verdict.beyond += 1
             return None
         reached(case.id)
         if row.mode == "gradient":

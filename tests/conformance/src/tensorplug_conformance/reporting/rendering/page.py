@@ -17,6 +17,7 @@ from tensorplug_conformance.reporting.rendering.coverage import coverage
 from tensorplug_conformance.reporting.rendering.others import COLUMNS, others
 from tensorplug_conformance.reporting.rendering.repeating import commands, row_command
 from tensorplug_conformance.reporting.rendering.speed import speed
+from tensorplug_conformance.reporting.report import limited
 from tensorplug_conformance.reporting.reproduction import script
 from tensorplug_conformance.verdicts import BLOCKING, PASSED
 
@@ -41,6 +42,7 @@ def page(report: Mapping[str, Any]) -> str:
         dtypes=_dtypes(report),
         families=_families(report),
         unsupported=sum(row["unsupported"] for row in report["rows"]),
+        limited=limited(report),
         ways=_ways(report),
         coverage=coverage(report),
         speed=speed(report),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tensorplug_conformance.reporting.quoting import for_markdown
 from tensorplug_conformance.reporting.rendering.badge import standing
 from tensorplug_conformance.reporting.rendering.others import COLUMNS, others
+from tensorplug_conformance.reporting.report import limited
 from tensorplug_conformance.verdicts import BLOCKING, PASSED
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ def summary(report: Mapping[str, Any]) -> str:
         f"- extensions: {for_markdown(report['environment'].get('extensions') or 'none')}",
         f"- {counts}, {report['seconds']:.0f} s, {for_markdown(report['started'])}",
         f"- SHA-256 of the cases: `{counted['sha256']}`",
+        *[f"- {limited(report)}"] * bool(limited(report)),
         "",
         *_counts(report),
     ]
