@@ -17,7 +17,7 @@ from tensorplug_conformance.interpreter import interpreter
 from tensorplug_loops import native
 from tensorplug_loops.dialects import c
 from tensorplug_loops.schedule import plan
-from tensorplug_loops.statements import Shared
+from tensorplug_loops.statements import Barrier, Let, Shared, inside
 
 from . import by_llvm
 
@@ -273,3 +273,14 @@ def test_one_program_serves_many_sizes():
         program = plan(matmul(m, m + 37, 2 * m), native.describe())
         texts.add(tuple(c.write(launch.kernel) for launch in program.launches))
     assert len(texts) <= 8  # by rows of a tile, and by whether there are several blocks
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(64, 64), (5, 90), (200, 7)])
+def test_neighbours_who_exchange_values_wait_for_no_one(rows, columns):
+    machine = replace(GPU, exchange=8)
+    (launch,) = plan(matmul(rows, columns, 100), machine).launches
+    body = launch.kernel.body
+    values = [each.value for each in inside(body) if isinstance(each, Let)]
+    assert launch.kernel.group_size == 8
+    assert any(value.op == "broadcast" for value in values)
+    assert not any(isinstance(each, Barrier) for each in inside(body))

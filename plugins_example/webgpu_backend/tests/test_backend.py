@@ -14,7 +14,7 @@ import pytest
 import tensorplug as tp
 from tensorplug.plugin import specs
 from tensorplug_loops.schedule import Launch
-from tensorplug_webgpu import adapters, runtime, trial
+from tensorplug_webgpu import adapters, exchange, runtime, trial
 
 DISTRIBUTION = "tensorplug-webgpu"
 
@@ -203,3 +203,16 @@ def test_compilers_do_not_take_sums_apart():
 )
 def test_readme(block):
     exec(block, {})
+
+
+@pytest.mark.parametrize(
+    ("pairs", "size"),
+    [
+        ([(2, 0), (2, 1), (2, 0), (2, 1)], 2),
+        ([(2, 0), (2, 0), (2, 1), (2, 1)], 0),  # no neighbours
+        ([(2, 0), (2, 1), (1, 0), (1, 0)], 0),  # of different sizes
+        ([(1, 0), (1, 0)], 0),
+    ],
+)
+def test_subgroups_of_neighbours_are_known_by_their_numbers(pairs, size):
+    assert exchange.size_of(pairs) == size

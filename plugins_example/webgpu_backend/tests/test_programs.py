@@ -50,3 +50,30 @@ def test_gradient_descent_finds_the_least_squares_solution():
     solution, *_ = np.linalg.lstsq(inputs.astype(np.float64), targets)
     assert (w.dtype, w.shape) == (tp.float32, (3, 2))
     np.testing.assert_allclose(w.numpy(), solution, rtol=1e-4, atol=1e-4)
+
+
+# Shapes of products whose edges fall into tiles, a few, many and very many inner elements.
+PRODUCTS = [(37, 70, 65), (5, 300, 33), (70, 5, 2100), (64, 64, 3), (2, 2, 7000), (3, 9, 1030)]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int32])
+@pytest.mark.parametrize(("rows", "columns", "inner"), PRODUCTS)
+def test_products_of_whole_numbers_are_exact(rows, columns, inner, dtype):
+    random = np.random.default_rng(rows)
+    a, b = (random.integers(-4, 5, shape) for shape in ((2, rows, inner), (inner, columns)))
+    computed = tp.matmul(a.astype(dtype), b.astype(dtype)).numpy()
+    np.testing.assert_array_equal(computed, np.einsum("bij,jk", a, b).astype(dtype))
+
+
+@pytest.mark.parametrize(("stride", "pad"), [(1, "same"), (2, "valid")])
+def test_windows_are_counted_along_three_axes(stride, pad):
+    """Places in a window follow one another: along its rows, its columns and its channels."""
+    random = np.random.default_rng(stride)
+    image = random.integers(-4, 5, (2, 9, 11, 3)).astype(np.float32)
+    taps = random.integers(-4, 5, (3, 2, 3, 20)).astype(np.float32)
+    computed = tp.nn.conv2d(image, taps, strides=stride, pad=pad).numpy()
+    if pad == "same":
+        image = np.pad(image, ((0, 0), (1, 1), (0, 1), (0, 0)))
+    windows = np.lib.stride_tricks.sliding_window_view(image, (3, 2), axis=(1, 2))
+    expected = np.einsum("bijcyx,yxco", windows[:, ::stride, ::stride], taps)
+    np.testing.assert_array_equal(computed, expected)

@@ -20,6 +20,8 @@ class Machine:
     time. ``group_size``: work-items of a work-group, at most, 1 if there are none.
     ``team``: of them, those that reduce a row which is not very long; 0 if as many as may. Few
     suit a processor that acts as a GPU: a work-item at a barrier costs as much as some elements.
+    ``exchange``: how many neighbours, a work-group in which no one waits, read one another's
+    variables (``broadcast``); 0 if they cannot, or reading shared memory costs as little.
     ``shared_bytes``: of memory that they share. ``neighbours``: whether work-items that are
     neighbours should read neighbouring elements, as on GPUs; otherwise each takes a run of them.
     ``wide``: whether sums of float32 are taken in float64, or in float32 with their errors.
@@ -40,6 +42,7 @@ class Machine:
     cores: int = 1
     group_size: int = 1
     team: int = 0
+    exchange: int = 0
     shared_bytes: int = 0
     neighbours: bool = False
     wide: bool = True

@@ -11,6 +11,8 @@ dialect writes, with elementary functions only where the ``Machine`` names them.
               array, which may all be read, whatever the condition
 ``item``      the number of this work-item, an int64; of this work-group, if there are any
 ``member``    the number of this work-item in its work-group, an int64
+``broadcast``  the value that one of the neighbours who exchange values has (``Machine.exchange``),
+              whose number among them is the ``value``; all of them reach it, or none
 ``half``      the first or the second half of a value's lanes, by the ``value``, 0 or 1; if there
               are two, it is uniform. It stands outside of loops with lanes
 
@@ -223,6 +225,11 @@ def rewritten(
     for node in expressions.order(roots, lambda _: False):
         new[id(node)] = rule(node, tuple([new[id(operand)] for operand in node.operands]))
     return [new[id(root)] for root in roots]
+
+
+def broadcast(value: Expression, number: int) -> Expression:
+    """Return what a neighbour has for a value."""
+    return Expression("broadcast", value.dtype, (value,), number)
 
 
 def neighbouring(

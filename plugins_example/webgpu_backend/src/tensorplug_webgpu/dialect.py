@@ -124,7 +124,14 @@ _HELPERS: Final = {
 
 
 def machine(
-    *, half: bool, cores: int, group_size: int, shared_bytes: int, team: int = 0, steps: int = 0
+    *,
+    half: bool,
+    cores: int,
+    group_size: int,
+    shared_bytes: int,
+    team: int = 0,
+    exchange: int = 0,
+    steps: int = 0,
 ) -> Machine:
     """Return the description of a device, as far as schedules of loops need it.
 
@@ -136,6 +143,7 @@ def machine(
         cores=cores,
         group_size=group_size,
         team=team,
+        exchange=exchange,
         shared_bytes=shared_bytes,
         narrow=frozenset({"float16"} if half else ()),
         atomics=frozenset({"int32", "uint32"}),
@@ -281,6 +289,8 @@ class _Text:
         operands = [self._value(operand) for operand in x.operands]
         if x.op == "load":
             return self._load(x, operands)
+        if x.op == "broadcast":
+            return f"subgroupBroadcast({operands[0]}, {x.value}u)"
         if x.op in _TERMS and x.dtype.kind == "float":
             for at in _TERMS[x.op]:
                 operands[at] = self._kept(x.op, x.operands[at], operands[at])

@@ -17,7 +17,7 @@ import wgpu
 from tensorplug.plugin import KernelRefusedError, Lock
 from tensorplug.plugin import dtypes as dt
 from tensorplug_loops import extents
-from tensorplug_webgpu import adapters, dialect
+from tensorplug_webgpu import adapters, dialect, exchange
 from tensorplug_webgpu.faults import Guard
 from tensorplug_webgpu.memory import Box, Pool, bytes_of
 
@@ -60,8 +60,9 @@ class Runtime:
         self.name = adapters.name_of(adapter)
         self.dtypes = adapters.dtypes_of(adapter)
         half = dt.float16 in self.dtypes
+        features = {adapters.HALF, exchange.FEATURE} & set(adapter.features)
         self._device = adapter.request_device_sync(
-            required_features=[adapters.HALF] if half else [],
+            required_features=sorted(features),
             required_limits={name: adapter.limits[name] for name in _LIMITS},
         )
         limits = self._device.limits
@@ -71,6 +72,10 @@ class Runtime:
         usage = wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.STORAGE
         self.nothing = self._device.create_buffer(size=16, usage=usage)  # of empty tensors
         processor = adapters.is_processor(adapter)
+        exchanged = 0
+        if processor and exchange.FEATURE in features:
+            with self.guard.using("a trial"):
+                exchanged = exchange.measure(self._device)
         self.machine = dialect.machine(
             half=half,
             cores=_CORES,
@@ -78,6 +83,7 @@ class Runtime:
             shared_bytes=limits["max-compute-workgroup-storage-size"],
             team=_TEAM if processor else 0,
             steps=_STEPS if "llvmpipe" in self.name else 0,
+            exchange=exchanged,
         )
         self._arrays = limits["max-storage-buffers-per-shader-stage"]
         self._busy = _BUSY_PROCESSOR if processor else _BUSY_GPU

@@ -53,6 +53,8 @@ _SHAPES: Final = (
     Shape(32, 32, 16, 2, 4),
     Shape(4, 128, 16, 1, 4),  # few rows; few columns are turned into few rows
 )
+_EXCHANGED: Final = (32, 4), (16, 4), (8, 4), (4, 4), (16, 1), (4, 1)  # rows; columns of an item
+_STEP: Final = 4  # inner elements that are written one after the other
 _SMALL: Final = Shape(8, 8, 8, 1, 1), Shape(4, 4, 8, 1, 1)  # for devices with small groups
 _NARROW: Final = min(shape.rows for shape in _SHAPES[:4])
 
@@ -85,9 +87,12 @@ def tile_of(loops: Loops, roles: Roles, machine: Machine) -> GroupTile | None:
     k, batch = (length_along(loops, axes) for axes in (roles.inner, roles.batch))
     dtype = accumulated(loops.roots[0].dtype)
     most = machine.shared_bytes // dtype.itemsize
+    lanes = machine.exchange
+    large = tuple(Shape(high, lanes * wide, _STEP, high, wide) for high, wide in _EXCHANGED)
+    large = large if lanes else _SHAPES
     fitting = [
         shape
-        for shapes in (_SHAPES, _SMALL)
+        for shapes in (large, _SMALL)
         for shape in shapes
         if shape.members <= machine.group_size and shape.elements <= most
     ]
@@ -102,7 +107,7 @@ def tile_of(loops: Loops, roles: Roles, machine: Machine) -> GroupTile | None:
         read = 1 + _READ * (1 / shape.rows + 1 / shape.columns)
         return waves * shape.rows * shape.columns * read
 
-    shape = min([each for each in fitting if each in _SHAPES] or fitting[:1], key=cost)
+    shape = min([each for each in fitting if each in large] or fitting[:1], key=cost)
     idle = -(-_WAVES * machine.cores // count(shape))
     slices = max(1, min(idle, k // _SHORTEST))
     span = -(-k // slices)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from tensorplug_loops.statements import Kernel
 
 
-class _Side(NamedTuple):
+class Side(NamedTuple):
     """How one factor's part is brought into ``array``; ``which``: 0 or 1.
 
     ``plain``: the operand, if inner elements have one distance. For each element that a work-item
@@ -73,6 +73,20 @@ class GroupTiles(Panels):
             w.emit(Shared(name, self._dtype, shape.depth * distance(length)))
         self._member = w.let(member())
         self._own = w.divided(self._member, number(shape.columns // shape.wide))
+        self._begin_tile()
+        sides = [self._side(which) for which in (0, 1)]
+        zero, own = ex.constant(0, self._dtype), range(shape.high * shape.wide)
+        self._sums = [[w.declare(zero) for _ in own] for _ in range(tile.levels)]
+        self._fetch(sides, self._begins)
+        with w.loop(None, self._begins, self._end, step=shape.depth) as start:
+            self._step(sides, start)
+        w.emit(Barrier())  # before sums lie where the columns' factor did
+        self._write()
+        return self._finish_tile()
+
+    def _begin_tile(self) -> None:
+        """Write which tile an item computes, and of which inner elements."""
+        w, tile, shape = self.w, self._tile, self._tile.shape
         rest, column = w.divided(w.let(item()), w.number("tiles_n"))
         rest, row = w.divided(rest, w.number("tiles_m"))
         self._first = w.let(row * shape.rows), w.let(column * shape.columns)
@@ -83,14 +97,10 @@ class GroupTiles(Panels):
         self._slice = part
         self._begins = w.let(part * w.number("span"))
         self._end = w.least(self._begins + w.number("span"), w.number("inner"))
-        sides = [self._side(which) for which in (0, 1)]
-        zero, own = ex.constant(0, self._dtype), range(shape.high * shape.wide)
-        self._sums = [[w.declare(zero) for _ in own] for _ in range(tile.levels)]
-        self._fetch(sides, self._begins)
-        with w.loop(None, self._begins, self._end, step=shape.depth) as start:
-            self._step(sides, start)
-        w.emit(Barrier())  # before sums lie where the columns' factor did
-        self._write()
+
+    def _finish_tile(self) -> tuple[Kernel, list[int]]:
+        """Return the kernel of what is written."""
+        w, tile = self.w, self._tile
         name, more = self._loops.group.name, []
         read = self._operands(self._factors)
         if tile.slices:
@@ -98,11 +108,11 @@ class GroupTiles(Panels):
         else:
             outputs = range(w.inputs, len(self._loops.operands))
             read = [*self._operands([*self._factors, *self._outputs]), *outputs]
-        return self._finish(name, read, *more, group_size=shape.members)
+        return self._finish(name, read, *more, group_size=tile.shape.members)
 
     # Bringing elements -----------------------------------------------------------------------
 
-    def _side(self, which: int) -> _Side:
+    def _side(self, which: int) -> Side:
         """Return how a factor is brought, having computed what stays the same."""
         w, roles, shape = self.w, self._tile.roles, self._tile.shape
         axes, length, total = (
@@ -111,7 +121,7 @@ class GroupTiles(Panels):
             else (roles.rows, shape.rows, "rows")
         )
         plain = inner_operand(self._loops, roles, right=bool(which))
-        side = _Side(which, "ab"[which], plain, length * shape.depth, [], [], [], [])
+        side = Side(which, "ab"[which], plain, length * shape.depth, [], [], [], [])
         along_inner = self._are_neighbours(self._factors[which], roles.inner[-1])
         fast = shape.depth if along_inner else length
         even, last = shape.members % fast == 0, w.let(w.number(total) - 1)
@@ -140,7 +150,7 @@ class GroupTiles(Panels):
         with w.place(*places, *((axis, ZERO) for axis in inner)):
             return w.let(w.offset(plain))
 
-    def _fetch(self, sides: Sequence[_Side], start: Expression) -> None:
+    def _fetch(self, sides: Sequence[Side], start: Expression) -> None:
         """Read the elements of a step: behind the end they are 0."""
         w, roles, zero = self.w, self._tile.roles, ex.constant(0, self._dtype)
         last = w.let(self._end - 1)
@@ -160,14 +170,14 @@ class GroupTiles(Panels):
                     value = self._load(side, base, own)
                 w.emit(Assign(name, w.here(ex.where(inside, value, zero))))
 
-    def _value(self, side: _Side, places: Sequence[tuple[int, Expression]]) -> Expression:
+    def _value(self, side: Side, places: Sequence[tuple[int, Expression]]) -> Expression:
         """Compute a factor's element at a place."""
         w = self.w
         with w.place(*places):
             value = w.value(self._factors[side.which])
             return w.here(self._lowering.converter.cast(value, self._given, self._dtype))
 
-    def _load(self, side: _Side, base: Expression, inner: Expression) -> Expression:
+    def _load(self, side: Side, base: Expression, inner: Expression) -> Expression:
         """Read an element of an operand whose inner elements have one distance."""
         w, k = self.w, side.plain
         assert k is not None
@@ -178,7 +188,7 @@ class GroupTiles(Panels):
 
     # Multiplying -----------------------------------------------------------------------------
 
-    def _step(self, sides: Sequence[_Side], start: Expression) -> None:
+    def _step(self, sides: Sequence[Side], start: Expression) -> None:
         """Write what is done for the inner elements of a step."""
         w, shape = self.w, self._tile.shape
         w.emit(Barrier())  # before what the last step reads is written again
@@ -212,7 +222,7 @@ class GroupTiles(Panels):
         factors = []
         for (name, length, count), own in zip(sides, self._own, strict=True):
             row = w.let(at * distance(length))
-            places = [_position(length, count, own, k) for k in range(count)]
+            places = [position(length, count, own, k) for k in range(count)]
             factors.append([w.copy(load(name, dtype, w.here(row + each))) for each in places])
         names = iter(self._sums[0])
         for a in factors[0]:
@@ -235,12 +245,12 @@ class GroupTiles(Panels):
                 for each in rest:
                     first = w.let(first + each)
                 w.emit(Store("b", self._member + j * shape.members, w.copy(first)))
-            row = w.let(self._first[0] + _position(shape.rows, shape.high, self._own[0], i))
+            row = w.let(self._first[0] + position(shape.rows, shape.high, self._own[0], i))
             with w.when(w.let(row < w.number("rows"))), w.place(*w.places(roles.rows, row)):
-                self._write_row()
+                self._write_row(self._member)
 
-    def _write_row(self) -> None:
-        """Write a work-item's elements of a row, whose axes have values."""
+    def _write_row(self, base: Expression) -> None:
+        """Write a work-item's elements of a row, whose axes have values; ``base``: its first."""
         w, roles, shape, dtype = self.w, self._tile.roles, self._tile.shape, self._dtype
         beside = _vector(shape.wide)
         with w.loop(None, ZERO, number(shape.wide)) as at:
@@ -249,7 +259,7 @@ class GroupTiles(Panels):
             place = far * (beside * across) + near + self._own[1] * beside
             column = w.let(self._first[1] + place)
             with w.when(w.let(column < w.number("columns"))):
-                total = w.copy(load("b", dtype, w.let(self._member + at * shape.members)))
+                total = w.copy(load("b", dtype, w.let(base + at * shape.members)))
                 w.bind_all(roles.columns, column)
                 if self._tile.slices:
                     self._write_part("c", self._slice, total)
@@ -261,7 +271,7 @@ def _vector(count: int) -> int:
     return VECTOR if count % VECTOR == 0 else 1
 
 
-def _position(length: int, count: int, own: Expression, k: int) -> Expression:
+def position(length: int, count: int, own: Expression, k: int) -> Expression:
     """Return where the element ``k`` of ``count`` lies in a tile: neighbours' lie side by side."""
     beside = _vector(count)
     far, near = divmod(k, beside)

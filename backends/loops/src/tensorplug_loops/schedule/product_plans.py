@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from tensorplug.plugin import Group, Reduction, TensorType, groups
 from tensorplug.plugin import expressions as ex
 from tensorplug_loops.schedule import group_shapes, products
+from tensorplug_loops.schedule.exchange_tiles import ExchangeTiles
 from tensorplug_loops.schedule.group_shapes import GroupTile
 from tensorplug_loops.schedule.group_tiles import GroupTiles
 from tensorplug_loops.schedule.launches import Launch
@@ -68,7 +69,8 @@ def _kept(loops: Loops, machine: Machine, tile: Tile | GroupTile) -> Made:
         if len(_kernels) >= _KEPT:
             del _kernels[next(iter(_kernels))]
         if isinstance(tile, GroupTile):
-            _kernels[key] = [GroupTiles(loops, machine, tile).write()]
+            writer = ExchangeTiles if machine.exchange else GroupTiles
+            _kernels[key] = [writer(loops, machine, tile).write()]
         else:
             _kernels[key] = Tiles(loops, machine, tile).write()
     return _kernels[key]
