@@ -140,10 +140,23 @@ def test_scans_in_parts(op, shape, axis):
 
 
 @pytest.mark.parametrize(
-    ("team", "length", "members"),
-    [(0, 4096, 256), (0, 256, 32), (8, 4096, 8), (8, 1 << 17, 32), (8, 1 << 24, 256)],
+    ("team", "rows", "length", "members"),
+    [
+        (0, 3, 4096, 256),
+        (0, 3, 256, 32),
+        (0, 1 << 16, 64, 32),
+        (8, 3, 64, 8),
+        (8, 1 << 16, 64, 1),
+        (8, 1 << 16, 4096, 8),
+        (8, 3, 4096, 8),
+        (8, 3, 1 << 17, 32),
+        (8, 3, 1 << 24, 256),
+    ],
 )
-def test_few_share_a_row_where_the_processor_acts_as_a_gpu(team, length, members):
-    """But for very long rows, since Mesa's processor ends loops of 65,536 steps."""
+def test_few_share_a_row_where_the_processor_acts_as_a_gpu(team, rows, length, members):
+    """But for very long rows, since Mesa's processor ends loops of 65,536 steps.
+
+    Of many short rows, a work-item takes one.
+    """
     machine = replace(c.MACHINE, neighbours=True, group_size=256, team=team)
-    assert choose_team((3, length), (False, True), machine, runs=False) == (members, 0)
+    assert choose_team((rows, length), (False, True), machine, runs=False) == (members, 0)

@@ -27,6 +27,7 @@ from tensorplug_loops.forms.table import Form, FormTable, Operand
 forms = FormTable()
 
 _BLOCK: Final = 64  # elements that are ranked by comparing each with each
+_FEW: Final = 16  # likewise, if no more are kept: merges cost little then
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ def _not(condition: Expression) -> Expression:
 def top_k(x: Operand, *, k: int, out: tuple[TensorType, TensorType]) -> list[Form]:
     """Sort in descending order; of equal elements, the first comes first."""
     *lead, length = x.shape
-    block, stages, blocks = min(_BLOCK, length), list[Form](), None
+    block, stages, blocks = min(_FEW if k <= _FEW else _BLOCK, length), list[Form](), None
     while True:
         is_last = block >= length
         number = -(-length // block)

@@ -77,9 +77,9 @@ class ExchangeTiles(GroupTiles):
         if not level:
             middle = w.let(start + ((end - start) & -depth))
             with w.loop(None, start, middle, step=depth) as at:
-                self._multiply(sides, at, depth, totals)
+                self._add_products(sides, at, depth, totals)
             with w.loop(None, middle, end) as at:
-                self._multiply(sides, at, 1, totals)
+                self._add_products(sides, at, 1, totals)
             return
         terms = TERMS[level - 1]
         with w.loop(None, start, end, step=terms) as begin:
@@ -89,7 +89,7 @@ class ExchangeTiles(GroupTiles):
                 value = variable(total, self._dtype) + variable(name, self._dtype)
                 w.emit(Assign(total, value))
 
-    def _multiply(
+    def _add_products(
         self, sides: Sequence[Side], at: Expression, count: int, totals: Sequence[str]
     ) -> None:
         """Add the products of inner elements that follow one another."""

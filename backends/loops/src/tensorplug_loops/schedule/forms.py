@@ -37,6 +37,8 @@ _BESIDE: Final = 8  # vectors side by side, at most
 _TEAM: Final = 64  # elements of a row, for which a work-group is worth it
 _MEMBERS: Final = 32  # work-items of a group that run at once on most GPUs
 _EACH: Final = 8  # elements of a row for each of them
+_SHORT_ROW: Final = 64  # likewise, for which few wait for one another, if there are rows enough
+_ROWS: Final = 1 << 12  # that are enough
 _EACH_OF_FEW: Final = 1 << 12  # likewise, where few are to share a row
 _SIDE: Final = 8  # elements along an axis, below which tiles would be mostly empty
 _STAGE: Final = 32 * 33 * 8  # bytes of a tile in the memory of a work-group, at most
@@ -197,6 +199,9 @@ def choose_team(
     if reduced[axis] < least and not runs:
         axis = max(range(len(reduced)), key=reduced.__getitem__)
     if reduced[axis] < min(_TEAM, 2 * least):
+        return 1, 0
+    rows = prod([n for n, is_reduced in zip(lengths, axes, strict=True) if not is_reduced])
+    if machine.team and reduced[axis] <= _SHORT_ROW * machine.team and rows >= _ROWS:
         return 1, 0
     each = _EACH_OF_FEW if machine.team else _EACH
     wanted = 1 << max(reduced[axis] // each - 1, 0).bit_length()
