@@ -2,6 +2,8 @@
 
 The image is read in place, without padding: see ``windows``. With several filters per channel,
 channels are repeated, so that each has one.
+
+By hand, for the forms took 1.8 to 2.9 times as long.
 """
 
 from __future__ import annotations

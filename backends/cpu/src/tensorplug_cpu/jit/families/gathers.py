@@ -3,7 +3,8 @@
 Indices are checked while they are read. A row that lies elsewhere takes long to arrive, so it is
 asked for some rows ahead.
 
-By hand, for the forms check no index; they took 0.9 to 1.1 times as long.
+By hand, for the forms check no index; they took 0.9 to 1.1 times as long, and where NumPy checks
+the indices before, 1.3 to 2.3 times for rows of one or two elements.
 """
 
 from __future__ import annotations

@@ -3,6 +3,9 @@
 Shuffles of channels are such copies, and images with few channels whose channels were first. NumPy
 copies them element by element. Here a vector of each channel is loaded, and lanes are stored in
 turn.
+
+By hand, for a group took 0.7 to 1.2 times as long for long rows of float32, 1.4 times for short
+ones, and 2.3 times for bytes.
 """
 
 from __future__ import annotations
