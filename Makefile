@@ -36,7 +36,7 @@ WHOLE ?= cpu opencl minimal
 LEVEL ?= 4
 JOBS ?=
 BACKENDS ?= cpu opencl minimal
-# The drivers to certify the OpenCL backend on, by the names of tests/drivers/drivers.py; all if empty.
+# The drivers to certify opencl and webgpu on, by the names of tests/drivers/drivers.py; all if empty.
 # Minutes are for level 3 of each driver.
 DRIVERS ?=
 MINUTES ?= 20
@@ -97,7 +97,7 @@ narrow: $(FOR_WORK) ## certify backends that lack dtypes: bfloat16 alone, no 64 
 	$(BIN)/python -m tests.conformance.narrow --level $(LEVEL) $(if $(JOBS),--jobs $(JOBS)) --report $(OUT)/narrow
 
 drivers: LEVEL = 2
-drivers: $(FOR_WORK) ## certify level 2 on every OpenCL driver of pip and Debian (LEVEL=3: more)
+drivers: $(FOR_WORK) ## certify level 2 on every driver of OpenCL and Vulkan that pip and Debian offer (LEVEL=3: more)
 	$(BIN)/python -m tests.drivers --level $(LEVEL) --minutes $(MINUTES) \
 	  $(if $(JOBS),--jobs $(JOBS)) $(if $(DRIVERS),--only $(DRIVERS))
 

@@ -1,4 +1,4 @@
-"""Certify the OpenCL backend on every driver of ``drivers.py``, and write the matrix.
+"""Certify opencl and webgpu on every driver of ``drivers.py``, and write the matrix.
 
 ``python -m tests.drivers``, in the root of the repository. The exit code is 1 if a driver that the
 backend opens fails anything, or if a watched kernel does something wrong.
@@ -18,7 +18,7 @@ from . import matrix, results
 from .certifying import Plan, certify
 from .drivers import DRIVERS
 from .environments import ROOT
-from .inside.about import processor_name
+from .inside.about_opencl import processor_name
 
 if TYPE_CHECKING:
     from .results import Result

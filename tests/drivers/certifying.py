@@ -79,7 +79,7 @@ def certify(driver: Driver, plan: Plan) -> Result:
 def _tried(result: Result, environment: Environment, plan: Plan) -> Result:
     """Return ``result`` with the device and the verdict of its trial."""
     plan.say("trying the driver")
-    code, text = environment.script("about.py", plan.seconds)
+    code, text = environment.script(f"about_{environment.driver.backend}.py", plan.seconds)
     told = [line.removeprefix("@@ ") for line in text.splitlines() if line.startswith("@@ ")]
     if not told:
         last = [*text.splitlines(), f"exit status {code}"][-1]
@@ -142,7 +142,7 @@ def _conformance(
     environment: Environment, plan: Plan, folder: Path, seconds: float, *options: str
 ) -> int | None:
     (folder / reports.NAME).unlink(missing_ok=True)
-    run = ["run", "--backend", "opencl", "--report", str(folder)]
+    run = ["run", "--backend", environment.driver.backend, "--report", str(folder)]
     if plan.jobs:
         run += ["--jobs", str(plan.jobs)]
     return environment.command("tensorplug-conformance", *run, *options, seconds=seconds)

@@ -1,4 +1,4 @@
-"""The OpenCL drivers that pip and Debian offer, and the places of their libraries."""
+"""The drivers that pip and Debian offer, and the places of their libraries."""
 
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ WATCHING: Final = {
 class Driver:
     """One driver.
 
-    ``extra``: of tensorplug-opencl, which installs it. ``package``: of Debian, which does.
-    ``library``: returns its library in an environment, None if it is not installed.
+    ``backend``: which it serves. ``extra``: of that backend's distribution, which installs it.
+    ``package``: of Debian, which does. ``library``: returns its library in an environment (for
+    Vulkan, the file that names it), None if it is not installed.
     ``registered``: whether pyopencl's loader finds it without help. ``watches``: it reports
     kernels' errors, and is not certified.
     """
@@ -38,6 +39,7 @@ class Driver:
     name: str
     title: str
     library: Callable[[Path], Path | str | None]
+    backend: str = "opencl"
     extra: str = ""
     package: str = ""
     registered: bool = False
@@ -51,6 +53,13 @@ def _of_system(name: str) -> Callable[[Path], str | None]:
 
 def _of_environment(name: str) -> Callable[[Path], Path | None]:
     return lambda environment: next(environment.rglob(name), None)
+
+
+def _of_vulkan(pattern: str) -> Callable[[Path], Path | None]:
+    folders = ("/usr/share/vulkan/icd.d", "/usr/lib/chromium")
+    return lambda _environment: next(
+        (file for folder in folders for file in sorted(Path(folder).glob(pattern))), None
+    )
 
 
 def _of_oclgrind(_environment: Path) -> Path | None:
@@ -85,6 +94,20 @@ DRIVERS: Final = (
         package="oclgrind",
         watches=True,
         variables=WATCHING,
+    ),
+    Driver(
+        "lavapipe",
+        "lavapipe, Debian's",
+        _of_vulkan("lvp_icd.*.json"),
+        backend="webgpu",
+        package="mesa-vulkan-drivers",
+    ),
+    Driver(
+        "swiftshader",
+        "SwiftShader, Debian's",
+        _of_vulkan("vk_swiftshader_icd.json"),
+        backend="webgpu",
+        package="chromium-common",
     ),
 )
 

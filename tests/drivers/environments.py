@@ -17,9 +17,13 @@ if TYPE_CHECKING:
 
 ROOT: Final = Path(__file__).parents[2]
 INSIDE: Final = Path(__file__).parent / "inside"
-_OURS: Final = ("core", "tests/conformance")
+OURS: Final = ("core", "backends/loops", "extensions/train", "tests/conformance")
+FOLDERS: Final = {"opencl": "backends/gpu_opencl", "webgpu": "plugins_example/webgpu_backend"}
 # The caller's settings of Python, tensorplug and drivers do not apply to this driver.
-_HIDDEN: Final = ("PYTHON", "VIRTUAL_ENV", "TENSORPLUG_", "OCL_", "OPENCL_", "PYOPENCL_", "POCL_")
+_HIDDEN: Final = (
+    *("PYTHON", "VIRTUAL_ENV", "TENSORPLUG_", "OCL_", "OPENCL_", "PYOPENCL_", "POCL_"),
+    *("VK_", "WGPU_"),
+)
 
 
 class SetUpError(Exception):
@@ -55,9 +59,10 @@ class Environment:
         if not (self._bin / "python").exists():
             self._done([sys.executable, "-m", "venv", str(self._site)], seconds)
         extra = f"[{self.driver.extra}]" if self.driver.extra else ""
-        ours = [str(ROOT / our) for our in _OURS]
+        ours = [str(ROOT / our) for our in OURS]
         pip = [str(self._bin / "python"), "-m", "pip", "--quiet", "--disable-pip-version-check"]
-        self._done([*pip, "install", *ours, f"{ROOT / 'backends/gpu_opencl'}{extra}"], seconds)
+        backend = ROOT / FOLDERS[self.driver.backend]
+        self._done([*pip, "install", *ours, f"{backend}{extra}"], seconds)
 
     def _done(self, command: Sequence[str], seconds: float) -> None:
         code = self._run(command, seconds)
@@ -90,6 +95,8 @@ class Environment:
         mine = {
             "OCL_ICD_VENDORS": str(self._vendors),
             "TENSORPLUG_OPENCL_CACHE": str(self._cache / "tensorplug"),
+            "TENSORPLUG_WEBGPU_CACHE": str(self._cache / "tensorplug"),
+            "VK_DRIVER_FILES": str(self.library or ""),  # no other driver of Vulkan's
             "XDG_CACHE_HOME": str(self._cache),  # where PoCL and Mesa keep compiled programs
             **self.driver.variables,
         }

@@ -1,4 +1,4 @@
-"""The section of docs/support.md that says on which drivers the OpenCL backend runs."""
+"""The section of docs/support.md that says on which drivers opencl and webgpu run."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 NAME: Final = "drivers"
 SHOWN: Final = 12  # failures of one driver
 _HEAD: Final = """\
-## Drivers of OpenCL
+## Drivers of OpenCL and Vulkan
 
 `make drivers` writes this section. It runs each driver in a separate environment and keeps the
 data in `drivers.json`. Each row is for one driver on one processor; a new run replaces only that
-row.
+row. Those of Vulkan serve the backend webgpu.
 
-- **trial**: the verdict of the trial that [the backend](opencl.md) runs before it opens a device.
-  The backend refuses an **unsound** device, so that there is nothing to certify
+- **trial**: the verdict of the trial that the backend ([opencl](opencl.md), webgpu) runs before
+  it opens a device. It refuses an **unsound** device, so that there is nothing to certify
 - **level 2**, **level 3**: how many rows of the conformance suite passed and failed. Level 3
   covers as many kernels as the run had time for
 - **watched**: the device is a simulator that finds accesses out of bounds, data races and wrong

@@ -185,7 +185,7 @@ CELLS = [
 @pytest.mark.parametrize(("result", "cells", "below"), CELLS)
 def test_a_row_of_the_matrix(result: Result, cells: list[str], below: int) -> None:
     page = matrix.section([result]).splitlines()
-    assert page[0] == "## Drivers of OpenCL"
+    assert page[0] == "## Drivers of OpenCL and Vulkan"
     (line,) = [line for line in page if line.startswith("| Acme's")]
     parts = [part.strip() for part in line.strip("|").split("|")]
     assert parts[0] == "Acme's"

@@ -72,11 +72,16 @@ fn run(@builtin(global_invocation_id) item: vec3<u32>) {
 """
 
 
+class UndecidedError(BackendUnavailableError):
+    """Something else than the driver ended a trial; the message says what."""
+
+
 def check(adapter: wgpu.GPUAdapter) -> None:
     """Try an adapter, unless its verdict is known.
 
     Raises:
-        BackendUnavailableError: it failed, or could not be tried.
+        BackendUnavailableError: it failed.
+        UndecidedError: it could not be tried.
         SettingsError: the variable that says when to try has another value.
 
     """
@@ -123,7 +128,7 @@ def _try(facts: str) -> str:
     """Return what is wrong with the adapter of these facts; "" if nothing is.
 
     Raises:
-        BackendUnavailableError: something else than the driver ended the trial.
+        UndecidedError: something else than the driver ended the trial.
 
     """
     command = [get_executable(), *child_processes.code_arguments(_CODE, facts)]
@@ -149,8 +154,8 @@ def _try(facts: str) -> str:
     raise _undecided(f"its process ended with exit status {done.returncode}: {last}")
 
 
-def _undecided(why: str) -> BackendUnavailableError:
-    return BackendUnavailableError(f"the trial of WebGPU's driver could not be made: {why}")
+def _undecided(why: str) -> UndecidedError:
+    return UndecidedError(f"the trial of WebGPU's driver could not be made: {why}")
 
 
 # In the other process ------------------------------------------------------------------------
