@@ -13,6 +13,7 @@ import pytest
 
 import tensorplug as tp
 from tensorplug.plugin import specs
+from tensorplug.testing import isolated_engine
 from tensorplug_loops.schedule import Launch
 from tensorplug_webgpu import adapters, exchange, runtime, trial
 
@@ -50,6 +51,22 @@ def test_numbers_of_the_trial(monkeypatch):
     assert trial._compute(adapter) == ""
     monkeypatch.setattr(trial, "_FLOATS", trial._FLOATS.replace("0.5", "0.25"))
     assert trial._compute(adapter) == "floats: number 1 is 0.25, must be 0.5"
+
+
+def test_groups_of_more_arrays_than_the_adapter_takes_are_run_in_parts(monkeypatch):
+    def total(*xs):
+        result = xs[0]
+        for x in xs[1:]:
+            result = tp.maximum(result * 2, x)
+        return result
+
+    with isolated_engine("webgpu") as engine:
+        monkeypatch.setattr(engine.open("webgpu").backend.runtime, "_arrays", 4)
+        xs = [np.arange(5000, dtype=np.float32) + number for number in range(9)]
+        expected = xs[0]
+        for x in xs[1:]:
+            expected = np.maximum(expected * 2, x)
+        np.testing.assert_array_equal(tp.compile(total)(*xs).numpy(), expected)
 
 
 def test_figures_of_memory(backend):
@@ -141,6 +158,10 @@ def test_every_item_is_taken_once(size):
     np.testing.assert_array_equal((tp.asarray(x) * 3 + 1).numpy(), x * 3 + 1)
 
 
+def _flushes():
+    return not (tp.asarray(np.float32(1e-40)) * 1.5).numpy()
+
+
 @pytest.mark.parametrize(
     ("a", "b"),
     [
@@ -161,6 +182,9 @@ def test_remainder_is_exact(a, b):
     x, y = np.float32(a), np.float32(b)
     with np.errstate(invalid="ignore"):
         expected = np.remainder(x, y)
+    least = np.finfo(np.float32).smallest_normal
+    if any(0 < abs(number) < least for number in (x, y, expected)) and _flushes():
+        pytest.skip("the adapter takes subnormal numbers for 0")
     found = tp.remainder(tp.asarray(x), tp.asarray(y)).numpy()
     np.testing.assert_array_equal(found, expected)
     if not np.isnan(expected):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tensorplug.plugin import TensorType
+from tensorplug.plugin import KernelRefusedError, TensorType
 from tensorplug.plugin import dtypes as dt
 from tensorplug_loops import held
 from tensorplug_loops.schedule import plan
@@ -75,6 +75,18 @@ class WebGPUBackend:
 
     def compile_group(self, group: Group) -> Callable[..., list[Box]] | None:
         """Return a function of boxes that runs the kernels of a group; None to decline it."""
+        try:
+            return self.compile_form(group)
+        except KernelRefusedError:  # too many arrays, too long a loop: the core asks for parts
+            return None
+
+    def compile_form(self, group: Group) -> Callable[..., list[Box]] | None:
+        """Return the same of the group of one kernel.
+
+        Raises:
+            KernelRefusedError: the adapter cannot run it, and why.
+
+        """
         if not held.dtypes_of(group) <= self.dtypes | {dt.int64, dt.uint8}:
             return None
         program = plan(group, self.runtime.machine)

@@ -77,4 +77,4 @@ def tensorplug_kernels(backend: Backend) -> Iterable[KernelTable]:
         return ()
     from tensorplug_webgpu.backend import WebGPUBackend
 
-    return kernels, kernel_table(WebGPUBackend.compile_group, dtypes=backend.dtypes, own=[kernels])
+    return kernels, kernel_table(WebGPUBackend.compile_form, dtypes=backend.dtypes, own=[kernels])
