@@ -20,6 +20,7 @@ __all__ = [
     "DLPackNotSupportedError",
     "DTypeError",
     "DataNeededError",
+    "DeviceFaultError",
     "DeviceLostError",
     "DeviceMismatchError",
     "DisposedError",
@@ -141,6 +142,15 @@ class BackendClosedError(TensorplugError, RuntimeError):
 
 class BackendMemoryError(TensorplugError, MemoryError):
     """A device could not allocate memory for a kernel or a transfer."""
+
+
+class DeviceFaultError(TensorplugError, RuntimeError):
+    """Work that a device had accepted failed there; its results hold no data.
+
+    The device goes on: other tensors keep their data. A backend with a queue raises it where the
+    error arrives, when a result is read or in ``synchronize``. ``tensorplug.debug`` waits for each
+    kernel, so that the error names its call.
+    """
 
 
 class DeviceLostError(TensorplugError, RuntimeError):

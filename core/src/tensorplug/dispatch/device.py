@@ -221,6 +221,14 @@ class Device:
         """
         return None
 
+    def annotate_late(self, error: BaseException, when: str) -> None:
+        """Add a note to an error that came from the backend after the call that caused it."""
+        if self.is_real:  # else it is that of an interpreter
+            error.add_note(
+                f"when {when} on {self.name!r}; a device with a queue tells errors of earlier "
+                "calls then: in tensorplug.debug() (TENSORPLUG_DEBUG=verify) the call is named"
+            )
+
     def can_use(self, placement: Placement) -> bool:
         """Return whether kernels of this device accept a tensor with this placement."""
         device = placement.device

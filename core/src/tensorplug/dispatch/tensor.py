@@ -144,7 +144,12 @@ class Tensor:
 
     def numpy(self) -> np.ndarray[Any, Any]:
         """Return the elements as a read-only NumPy array; waits for pending work."""
-        array = self._live().backend.to_host(self._buffer).view()
+        device = self._live()
+        try:
+            array = device.backend.to_host(self._buffer).view()
+        except Exception as error:
+            device.annotate_late(error, f"{self.type} was read")
+            raise
         array.flags.writeable = False
         return array
 

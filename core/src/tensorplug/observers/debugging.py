@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from tensorplug.contract.arguments import flag
 from tensorplug.errors import ArgumentError
+from tensorplug.observers import callsite
 from tensorplug.observers.leaks import LeakCheck
 from tensorplug.observers.nonfinite import NonFiniteCheck
-from tensorplug.observers.observation import Observation, observe
+from tensorplug.observers.observation import Observation, describe, observe, provenance
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -67,8 +68,10 @@ def debug(
         inf: a result may contain an infinity only if an input is not finite. Data and numbers from
             the caller, including ``fill`` values, may be infinite, as in masks.
         leaks: a kernel must not keep memory that it does not return, or free memory of others.
-        verify: outputs must have the dtypes and shapes that the spec infers in every call;
-            without this, only the first call of each plan is checked.
+        verify: outputs must have the dtypes and shapes that the spec infers in every call, and
+            the device must have computed them: an error that a queue would tell later is raised
+            here, with the call's kernel and line. Without this, only the outputs of the first
+            call of each plan are checked.
         kwargs: the function's keyword arguments.
 
     Intermediates of a decomposition or a gradient rule may be infinite, so only their results are
@@ -132,7 +135,10 @@ def checks(names: Collection[Check]) -> list[Observer]:
 
 
 class SpecCheck:
-    """Checks the outputs of every call against its spec, not only those of a plan's first."""
+    """Checks the outputs of every call against its spec, not only those of a plan's first.
+
+    It waits for the device, so that an error of its queue comes with the call that caused it.
+    """
 
     def around(
         self, plan: Plan, _inputs: Sequence[Any], run: Callable[[], list[Tensor]]
@@ -141,9 +147,17 @@ class SpecCheck:
 
         Raises:
             KernelOutputError: an output does not have the type that the spec infers.
+            DeviceFaultError, BackendMemoryError, DeviceLostError: the device says so.
 
         """
         outputs = run()
+        try:
+            plan.device.backend.synchronize()
+        except Exception as error:
+            site = callsite.find()
+            where = "" if site is None else f"\ncalled at {site.describe()}"
+            error.add_note(f"the device failed in {describe(plan)}, {provenance(plan)}{where}")
+            raise
         plan.verify(outputs)
         return outputs
 

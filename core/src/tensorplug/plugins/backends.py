@@ -305,12 +305,20 @@ def describe_device() -> str:
 def synchronize() -> None:
     """Wait until the active backend has finished all submitted work.
 
+    Raises:
+        DeviceFaultError, BackendMemoryError, DeviceLostError: some of it failed.
+
     Examples:
         >>> y = tp.ones((100, 100)) @ tp.ones((100, 100))
         >>> tp.synchronize()  # y has been computed
 
     """
-    current_engine().devices.of(current_context()).backend.synchronize()
+    device = current_engine().devices.of(current_context())
+    try:
+        device.backend.synchronize()
+    except Exception as error:
+        device.annotate_late(error, "synchronize waited")
+        raise
 
 
 def trim_memory(backend: str | None = None) -> int:
