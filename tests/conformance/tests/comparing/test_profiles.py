@@ -124,6 +124,27 @@ def test_a_report_is_judged_by_both_profiles() -> None:
     assert blocked([check], rows, 2, profile="vendor") == ["check 'opens' failed"]
 
 
+def test_the_terminal_lists_the_failures_that_decide() -> None:
+    wrong = {**FAILURE, "case": "far", "message": "beyond any bound", "tolerated": False}
+    both = _tolerated()["failures"] + [wrong]
+    content = sample()
+    content["rows"] = [
+        {**_tolerated(), "kernel": "Erfc"},
+        _tolerated(failed=["edges", "far"], failures=both, passed=7, vendor="fail"),
+    ]
+    texts = {}
+    for profile in ("strict", "vendor"):
+        content["profile"] = profile
+        printed = io.StringIO()
+        show(content, Console(file=printed, width=200))
+        texts[profile] = [
+            line for line in printed.getvalue().splitlines() if line.startswith("fail ")
+        ]
+    assert ["Erfc" in line for line in texts["strict"]] == [True, False]
+    (line,) = texts["vendor"]
+    assert "Sqrt float64 native, far: beyond any bound" in line
+
+
 @pytest.mark.parametrize(
     "forged",
     [

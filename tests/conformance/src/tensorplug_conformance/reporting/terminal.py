@@ -85,10 +85,10 @@ def _show_others(one: Others, console: Console) -> None:
 
 
 def _matrix(report: Mapping[str, Any]) -> Table:
-    """Return a table: for each mode, how many rows have which status."""
+    """Return a table: for each mode, how many rows have which status, by what decides."""
     counts: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for row in report["rows"]:
-        status = "pass" if row["status"] in PASSED else row["status"]
+        status = "pass" if _status(report, row) in PASSED else _status(report, row)
         counts[row["mode"]][status] += 1
     columns = ["pass", *BLOCKING, "expected fail", "unsupported dtype", "not claimed"]
     columns = [column for column in columns if any(line.get(column) for line in counts.values())]
@@ -98,13 +98,21 @@ def _matrix(report: Mapping[str, Any]) -> Table:
     return table
 
 
+def _status(report: Mapping[str, Any], row: Mapping[str, Any]) -> str:
+    """Return the status of a row under the profile that decides."""
+    status: str = row["status" if report["profile"] == "strict" else "vendor"]
+    return status
+
+
 def _show_failures(report: Mapping[str, Any], console: Console) -> None:
-    failed = [row for row in report["rows"] if row["status"] in BLOCKING]
+    strict = report["profile"] == "strict"
+    failed = [row for row in report["rows"] if _status(report, row) in BLOCKING]
     for row in failed[:_SHOWN]:
         where = f"{row['kernel']} {row['dtype']} {row['mode']}"
-        first = row["failures"][0] if row["failures"] else None
+        deciding = [one for one in row["failures"] if strict or not one["tolerated"]]
+        first = deciding[0] if deciding else None
         text = f"{first['case']}: {first['message']}" if first else row["reason"]
-        line = f"[red]{row['status']}[/] {where}, {for_terminal(text)}"
+        line = f"[red]{_status(report, row)}[/] {where}, {for_terminal(text)}"
         console.print(line, highlight=False, soft_wrap=True)
     if len(failed) > _SHOWN:
         console.print(f"... and {len(failed) - _SHOWN} more rows, in the report")
