@@ -60,6 +60,21 @@ def test_all_files_are_written(project):
     assert ("expectations.toml" in project.written) == (project.kind != "extension")
 
 
+def test_workflows_keep_forks_from_hardware(project):
+    """Each action is a commit, each run one of its kind; what forks start runs elsewhere."""
+    folder = project.folder / ".github/workflows"
+    texts = {path.name: path.read_text("utf-8") for path in folder.iterdir()}
+    assert ("hardware.yml" in texts) == (project.kind != "extension")
+    for name, text in texts.items():
+        actions = re.findall(r"uses: (.*)", text)
+        assert actions
+        assert all(re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v[\d.]+", one) for one in actions)
+        assert "concurrency:" in text
+        assert ("pull_request" in text) == (name == "certify.yml")
+        assert ("environment: hardware" in text) == (name == "hardware.yml")
+        assert ("self-hosted" in text) == (name == "hardware.yml")
+
+
 @pytest.mark.parametrize("command", [["check"], ["format", "--check"]], ids=" ".join)
 def test_project_passes_its_own_linter(project, command):
     result = subprocess.run(
