@@ -91,6 +91,22 @@ def test_long_loops_are_several_launches_of_one_kernel(steps, launches):
     assert_same(native.Run(program, 1)(array), interpreter(group)(array))
 
 
+@pytest.mark.parametrize("long", [True, False])
+def test_floats_become_indices(long):
+    """Without integers of 64 bits, a number that no index reaches stays out of reach."""
+    x = np.float32([1.75, -2.5, np.nan, 2.0**31, -(2.0**32) - 512, 2.0**32 + 512, np.inf])
+    type_ = TensorType(dt.int64, x.shape)
+    value = ex.cast(ex.parameter(0, F), dt.int64)
+    output = GroupOutput(value, type_, (True,))
+    group = Group(
+        "indices", x.shape, (GroupInput(TensorType(F, x.shape), (True,)),), (), (output,)
+    )
+    (found,) = native.Run(plan(group, replace(c.MACHINE, long=long)), 1)(x)
+    most = 2**31 - 128
+    ends = [1 << 31, -(1 << 32) - 512, (1 << 32) + 512, 0] if long else [most, -most, most, most]
+    assert found.tolist() == [1, -2, 0, *ends]
+
+
 def turned(shape, perm, dtype=F, outside=None, costly=False):
     """Return the group of x, turned and shifted, and others of the output's shape."""
     target = tuple(shape[axis] for axis in perm)

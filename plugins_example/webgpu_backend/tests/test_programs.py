@@ -77,3 +77,45 @@ def test_windows_are_counted_along_three_axes(stride, pad):
     windows = np.lib.stride_tricks.sliding_window_view(image, (3, 2), axis=(1, 2))
     expected = np.einsum("bijcyx,yxco", windows[:, ::stride, ::stride], taps)
     np.testing.assert_array_equal(computed, expected)
+
+
+def test_crops_lie_between_pixels():
+    """Places between pixels are floats, and become indices on a device without 64 bits."""
+    image = np.arange(12, dtype=np.float32).reshape(1, 3, 4, 1)
+    boxes = np.float32([[0.25, 0.0, 0.75, 1.0]])
+    crop = tp.run_kernel(
+        "CropAndResize", [image, boxes, np.int32([0])], {"crop_size": (2, 3), "method": "bilinear"}
+    )
+    np.testing.assert_allclose(crop.numpy().ravel(), [2, 3.5, 5, 6, 7.5, 9], rtol=1e-6)
+
+
+def test_products_of_half_floats_are_rounded_once(backend):
+    if tp.float16 not in backend.dtypes:
+        pytest.skip("the adapter has no float16")
+    a, b = draw(9, 300).astype(np.float16), draw(300, 5).astype(np.float16)
+    exact = np.einsum("ij,jk->ik", a.astype(np.float64), b)
+    np.testing.assert_allclose(tp.einsum("ij,jk->ik", a, b).numpy(), exact, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("reduction", "expected"), [("max", [5, np.nan, 1]), ("min", [-7, np.nan, 1])]
+)
+def test_extremes_meet_in_memory(reduction, expected):
+    """Many work-items at once combine with each element."""
+    updates = np.tile(np.float32([5, np.nan, -7, 3]), 500)
+    indices = np.tile(np.int32([[0], [1], [0], [1]]), (500, 1))
+    found = tp.run_kernel(
+        "TensorScatterReduce",
+        [np.ones(3, np.float32), indices, updates],
+        {"reduction": reduction, "include_self": True},
+    )
+    np.testing.assert_array_equal(found.numpy(), np.float32(expected))
+
+
+def test_places_without_an_end_are_not_finite():
+    """A difference of equal numbers is 0, but that of infinities is NaN."""
+    horizon = np.float32([[1, 0, 0, 0, 1, 0, -1, 0]])  # the second column lies there
+    image = np.arange(1, 7, dtype=np.float32).reshape(1, 2, 3, 1)
+    attributes = {"interpolation": "nearest", "fill_mode": "constant", "fill_value": 9.0}
+    found = tp.run_kernel("Transform", [image, horizon], attributes | {"output_shape": (2, 3)})
+    assert found.numpy()[0, :, 1, 0].tolist() == [9, 9]

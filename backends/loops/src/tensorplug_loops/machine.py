@@ -28,6 +28,7 @@ class Machine:
     ``narrow``: names of the narrow floats that the dialect converts; of others it has the bits.
     ``functions``: names of the elementary functions that the dialect computes accurately; others
     are taken apart. ``atomics``: names of the dtypes that can be combined with memory atomically.
+    ``long``: whether it computes with integers of 64 bits; otherwise they are indices, of 32.
     ``steps``: of a work-item's loops, after which the device ends them; 0 if it does not.
     """
 
@@ -49,4 +50,5 @@ class Machine:
     narrow: frozenset[str] = frozenset()
     functions: frozenset[str] = frozenset()
     atomics: frozenset[str] = frozenset()
+    long: bool = True
     steps: int = 0

@@ -39,15 +39,25 @@ ALONE: Final = 64  # work-items of a work-group whose items are independent
 ITEMS: Final = "items"  # a number behind the kernel's own: how many items there are
 ZERO: Final = "zero"  # the number behind it: 0, which compilers do not know
 
-_TYPES: Final = {
-    dt.bool_: "bool",
-    dt.int32: "i32",
-    dt.int64: "i32",  # an index
-    dt.uint8: "u32",  # of a bool
-    dt.uint32: "u32",
-    dt.float16: "f16",
-    dt.float32: "f32",
-}
+
+class _Types(dict[dt.DType, str]):
+    """Names of types. A kernel with others is refused."""
+
+    def __missing__(self, dtype: dt.DType) -> str:
+        raise KernelRefusedError(f"WGSL has no {dtype}")
+
+
+_TYPES: Final = _Types(
+    {
+        dt.bool_: "bool",
+        dt.int32: "i32",
+        dt.int64: "i32",  # an index
+        dt.uint8: "u32",  # of a bool
+        dt.uint32: "u32",
+        dt.float16: "f16",
+        dt.float32: "f32",
+    }
+)
 _SIGNS: Final = {
     "add": "+",
     "subtract": "-",
@@ -83,6 +93,18 @@ _CALLS: Final = {
 # A compiler of WGSL may take (a + b) - b for a, and joins the factors of products.
 _SUMS: Final = frozenset({"add", "subtract", "fma"})
 _TERMS: Final = {"add": (0, 1), "subtract": (0, 1), "fma": (2,), "multiply": (0, 1)}
+# The greater or the less of two floats, atomically. NaN, told by its bits, stays.
+_EXTREMES: Final = """{{
+  let at = {at};
+  let update = bitcast<u32>({value});
+  var bits = atomicLoad(&{array}[at]);
+  while ((bits & 0x7fffffffu) <= 0x7f800000u && ((update & 0x7fffffffu) > 0x7f800000u
+      || bitcast<f32>(update) {sign} bitcast<f32>(bits))) {{
+    let tried = atomicCompareExchangeWeak(&{array}[at], bits, update);
+    if (tried.exchanged) {{ break; }}
+    bits = tried.old_value;
+  }}
+}}"""
 _ATOMIC: Final = {"sum": "atomicAdd", "max": "atomicMax", "min": "atomicMin"}
 
 # What precedes a kernel's statements. Items that are independent are taken by a grid, each
@@ -147,6 +169,7 @@ def machine(
         shared_bytes=shared_bytes,
         narrow=frozenset({"float16"} if half else ()),
         atomics=frozenset({"int32", "uint32"}),
+        long=False,
         steps=steps,
     )
 
@@ -159,12 +182,17 @@ def write(kernel: Kernel) -> str:
 _HALF: Final = re.compile(r"f16|\dh\b")  # the type, or a number of it
 
 
+def _hidden(text: str) -> str:
+    """Return a float32 that compilers know nothing of."""
+    return f"bitcast<f32>(bitcast<u32>({text}) ^ {ZERO})"
+
+
 class _Text:
     """Writes one kernel.
 
     ``_made``: the operation that made the value of a name. ``_atomic``: arrays whose elements are
-    only used atomically. ``_words``: those of bools. ``_read``: those that are read. ``_arrays``:
-    declarations of shared ones.
+    only used atomically, ``_bits``: those of floats. ``_words``: those of bools. ``_read``: those
+    that are read. ``_arrays``: declarations of shared ones.
     """
 
     def __init__(self, kernel: Kernel) -> None:
@@ -174,6 +202,8 @@ class _Text:
         self._arrays: list[str] = []
         updates = [each for each in inside(kernel.body) if isinstance(each, Update)]
         self._atomic = {each.array for each in updates}
+        floats = {each.name for each in kernel.arrays if each.dtype is dt.float32}
+        self._bits = self._atomic & floats
         self._words = {each.name for each in kernel.arrays if each.dtype is dt.bool_}
         self._read = arrays_read(kernel.body)
 
@@ -209,6 +239,8 @@ class _Text:
 
     def _binding(self, at: int, array: Array) -> str:
         element = "u32" if array.dtype is dt.bool_ else _TYPES[array.dtype]
+        if array.name in self._bits:
+            element = "u32"
         if array.name in self._atomic:
             element = f"atomic<{element}>"
         access = "read_write" if array.written else "read"
@@ -253,8 +285,12 @@ class _Text:
             yield f"{element} = {value};"
 
     def _update(self, each: Update) -> Iterator[str]:
-        element = f"&{each.array}[{self._value(each.offset)}]"
-        yield f"{_ATOMIC[each.op]}({element}, {self._value(each.value)});"
+        at, value = self._value(each.offset), self._value(each.value)
+        if each.array not in self._bits:
+            yield f"{_ATOMIC[each.op]}(&{each.array}[{at}], {value});"
+            return
+        sign = "<" if each.op == "min" else ">"
+        yield from _EXTREMES.format(array=each.array, at=at, value=value, sign=sign).splitlines()
 
     def _shared(self, each: Shared) -> Iterator[str]:
         space = "workgroup" if self._kernel.group_size > 1 else "private"
@@ -294,6 +330,8 @@ class _Text:
         if x.op in _TERMS and x.dtype.kind == "float":
             for at in _TERMS[x.op]:
                 operands[at] = self._kept(x.op, x.operands[at], operands[at])
+            if x.op == "subtract" and operands[0] == operands[1]:  # 0, but of infinities
+                operands[1] = _hidden(operands[1])
         return f"({self._operation(x, operands)})"
 
     def _kept(self, op: str, operand: Expression, text: str) -> str:
@@ -302,13 +340,15 @@ class _Text:
         joins = made == op if op == "multiply" else made in _SUMS
         if not joins:
             return text
-        return f"bitcast<f32>(bitcast<u32>({text}) ^ {ZERO})"
+        return _hidden(text)
 
     def _load(self, x: Expression, operands: Sequence[str]) -> str:
         array, (offset, *guard) = name_of(x), operands
         value = f"{array}[{offset}]"
         if array in self._atomic:
             value = f"atomicLoad(&{value})"
+            if array in self._bits:
+                value = f"bitcast<f32>({value})"
         if array in self._words:
             value = f"({value} != 0u)"
         # Memory that is not there may be read: the device reads another place in its stead.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tensorplug.plugin import KernelRefusedError, TensorType, specs
-from tensorplug_loops.forms.loops import Loops
+from tensorplug.plugin import KernelRefusedError, TensorType, expressions, specs
+from tensorplug_loops.forms.loops import Loops, widened
 from tensorplug_loops.forms.table import Form, FormTable, Operand
 
 forms = FormTable()
@@ -11,7 +11,10 @@ forms = FormTable()
 
 @forms.form(specs.EINSUM)
 def einsum(xs: list[Operand], *, equation: str, out: TensorType) -> Form:
-    """Loop over the labels of the result, then over those that are summed."""
+    """Loop over the labels of the result, then over those that are summed.
+
+    Narrow floats are multiplied in the dtype that they are computed in.
+    """
     if len(xs) > 2:
         raise KernelRefusedError("products of more than two operands are taken in pairs")
     left, _, kept = equation.partition("->")
@@ -23,15 +26,18 @@ def einsum(xs: list[Operand], *, equation: str, out: TensorType) -> Form:
             sizes[label] = max(size, sizes.get(label, 0)) if size != 1 else sizes.get(label, 1)
     loops = Loops([sizes[label] for label in labels])
     values = [
-        loops.read(
-            x,
-            *(
-                loops.axes[labels.index(label)] if size == sizes[label] else 0
-                for label, size in zip(term, x.shape, strict=True)
-            ),
+        widened(
+            loops.read(
+                x,
+                *(
+                    loops.axes[labels.index(label)] if size == sizes[label] else 0
+                    for label, size in zip(term, x.shape, strict=True)
+                ),
+            )
         )
         for term, x in zip(terms, xs, strict=True)
     ]
     value = values[0] * values[1] if len(xs) == 2 else values[0]
     summed = range(len(kept), len(labels))
-    return loops.write(out, loops.reduce("sum", value, summed) if summed else value)
+    total = loops.reduce("sum", value, summed) if summed else value
+    return loops.write(out, expressions.cast(total, out.dtype))

@@ -21,10 +21,13 @@ _TWO_64: Final = 2.0**64
 
 
 class Converter:
-    """Writes casts for a machine that has the narrow floats of these names."""
+    """Writes casts for a machine that has the narrow floats of these names.
 
-    def __init__(self, narrow: frozenset[str]) -> None:
-        self._narrow = narrow
+    ``long``: whether it has integers of 64 bits. Otherwise int64 is an index, of 32 bits.
+    """
+
+    def __init__(self, narrow: frozenset[str], *, long: bool = True) -> None:
+        self._narrow, self._long = narrow, long
         self._rounded: dict[int, tuple[Expression, Expression]] = {}
 
     def held(self, dtype: DType) -> DType:
@@ -52,6 +55,8 @@ class Converter:
             return self._narrowed(x, source, target)
         if target is dt.bool_:
             return ex.apply("logical_not", ex.apply("equal", x, 0))
+        if source in dt.FLOATING and target is dt.int64 and not self._long:
+            return _index(ex.cast(x, source.compute))
         if source in dt.FLOATING and target in dt.INTEGER:
             return _whole(ex.cast(x, source.compute), target)
         return ex.cast(x, target)
@@ -69,6 +74,14 @@ class Converter:
         packed = pack(x)
         self._rounded[id(packed)] = packed, round_(x)  # less than packing and unpacking
         return packed
+
+
+def _index(x: Expression) -> Expression:
+    """Convert a float to an index: truncated; what is too large is the last one of its sign."""
+    most = float(dt.int32.max - 127)  # of float32, the largest that fits
+    x = ex.where(ex.apply("equal", x, x), x, 0)
+    x = ex.where(ex.apply("less", x, most), x, most)
+    return ex.cast(ex.where(x < -most, -most, x), dt.int64)
 
 
 def _size(x: Expression) -> Expression:

@@ -36,7 +36,7 @@ class Lowering:
     def __init__(self, machine: Machine, signs: Mapping[str, int] | None = None) -> None:
         self._functions = machine.functions
         self._signs = signs or {}
-        self.converter = Converter(machine.narrow)
+        self.converter = Converter(machine.narrow, long=machine.long)
 
     def lower(self, roots: Sequence[Expression]) -> list[Expression]:
         """Return expressions of equal values, with equal operations as one object."""
