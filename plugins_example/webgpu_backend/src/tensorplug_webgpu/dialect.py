@@ -16,6 +16,7 @@ from tensorplug.plugin import KernelRefusedError
 from tensorplug.plugin import dtypes as dt
 from tensorplug_loops.machine import Machine
 from tensorplug_loops.statements import Update, arrays_read, inside, name_of
+from tensorplug_webgpu.functions import EXTREMES, FUNCTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -93,18 +94,6 @@ _CALLS: Final = {
 # A compiler of WGSL may take (a + b) - b for a, and joins the factors of products.
 _SUMS: Final = frozenset({"add", "subtract", "fma"})
 _TERMS: Final = {"add": (0, 1), "subtract": (0, 1), "fma": (2,), "multiply": (0, 1)}
-# The greater or the less of two floats, atomically. NaN, told by its bits, stays.
-_EXTREMES: Final = """{{
-  let at = {at};
-  let update = bitcast<u32>({value});
-  var bits = atomicLoad(&{array}[at]);
-  while ((bits & 0x7fffffffu) <= 0x7f800000u && ((update & 0x7fffffffu) > 0x7f800000u
-      || bitcast<f32>(update) {sign} bitcast<f32>(bits))) {{
-    let tried = atomicCompareExchangeWeak(&{array}[at], bits, update);
-    if (tried.exchanged) {{ break; }}
-    bits = tried.old_value;
-  }}
-}}"""
 _ATOMIC: Final = {"sum": "atomicAdd", "max": "atomicMax", "min": "atomicMin"}
 
 # What precedes a kernel's statements. Items that are independent are taken by a grid, each
@@ -114,35 +103,6 @@ _GROUP: Final = f"""  let item = {{first}};
 _ITEMS: Final = f"""  let apart = i32(groups.x * groups.y * {ALONE}u);
   for (var item = {{first}}; item < {ITEMS};
        item = select({ITEMS}, item + apart, {ITEMS} - item > apart)) {{{{"""
-
-# A quotient's remainder is exact in C, but WGSL's `%` rounds the quotient.
-_HELPERS: Final = {
-    "rest": """fn rest(x: f32, y: f32) -> f32 {
-  let sign = bitcast<u32>(x) & 0x80000000u;
-  let a = bitcast<u32>(x) & 0x7fffffffu;
-  let b = bitcast<u32>(y) & 0x7fffffffu;
-  if (a >= 0x7f800000u || b > 0x7f800000u || b == 0u) { return bitcast<f32>(not_a_number); }
-  if (a < b) { return x; }
-  var e = max(i32(a >> 23u), 1);
-  var f = max(i32(b >> 23u), 1);
-  var m = select(a, (a & 0x7fffffu) | 0x800000u, a > 0x7fffffu);
-  var n = select(b, (b & 0x7fffffu) | 0x800000u, b > 0x7fffffu);
-  for (; m < 0x800000u; e -= 1) { m = m << 1u; }
-  for (; n < 0x800000u; f -= 1) { n = n << 1u; }
-  for (; e > f; e -= 1) { m = select(m, m - n, m >= n) << 1u; }
-  m = select(m, m - n, m >= n);
-  if (m == 0u) { return bitcast<f32>(sign); }
-  for (; m < 0x800000u; e -= 1) { m = m << 1u; }
-  m = select(m >> u32(1 - e), (m & 0x7fffffu) | (u32(e) << 23u), e > 0);
-  return bitcast<f32>(sign | m);
-}""",
-    "copy_sign": """fn copy_sign(x: f32, y: f32) -> f32 {
-  return bitcast<f32>((bitcast<u32>(x) & 0x7fffffffu) | (bitcast<u32>(y) & 0x80000000u));
-}""",
-    # Constants that are not finite are errors: these are variables.
-    "not_a_number": "var<private> not_a_number: u32 = 0x7fc00000u;",
-    "infinity": "var<private> infinity: u32 = 0x7f800000u;",
-}
 
 
 def machine(
@@ -290,7 +250,7 @@ class _Text:
             yield f"{_ATOMIC[each.op]}(&{each.array}[{at}], {value});"
             return
         sign = "<" if each.op == "min" else ">"
-        yield from _EXTREMES.format(array=each.array, at=at, value=value, sign=sign).splitlines()
+        yield from EXTREMES.format(array=each.array, at=at, value=value, sign=sign).splitlines()
 
     def _shared(self, each: Shared) -> Iterator[str]:
         space = "workgroup" if self._kernel.group_size > 1 else "private"
@@ -377,7 +337,7 @@ class _Text:
         return str(bits) if bits < 1 << 31 else f"bitcast<i32>({bits}u)"
 
     def _help(self, name: str) -> str:
-        text = _HELPERS[name]
+        text = FUNCTIONS[name]
         if "not_a_number)" in text:
             self._help("not_a_number")
         self._helpers[name] = text
@@ -391,7 +351,7 @@ class _Text:
             return self._cast(operands[0], source, x.dtype)
         if x.op in _CALLS and not (x.op == "rest" and x.dtype in dt.INTEGER):
             name = _CALLS[x.op]
-            return f"{self._help(name) if name in _HELPERS else name}({', '.join(operands)})"
+            return f"{self._help(name) if name in FUNCTIONS else name}({', '.join(operands)})"
         if x.op == "negative" and type_ == "u32":
             return f"0u - {operands[0]}"
         forms = _OF_BOOLS if source is dt.bool_ and x.op in _OF_BOOLS else _OPERATIONS
