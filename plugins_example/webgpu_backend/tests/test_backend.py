@@ -31,6 +31,13 @@ def test_every_kernel_can_run(spec):
     assert tp.explain(spec).how in {"native", "decomposed", "host"}
 
 
+def test_explanation_shows_the_shader():
+    explained = tp.explain("Exp", [np.ones(8, np.float32)], source=True)
+    [source] = explained.sources
+    assert source.startswith("// Exp\n")
+    assert "@compute" in source
+
+
 @pytest.mark.parametrize("device", ["999", "a-device-that-is-not-there"])
 def test_missing_device_is_refused_with_those_found(device):
     first = adapters.name_of(adapters.find()[0])

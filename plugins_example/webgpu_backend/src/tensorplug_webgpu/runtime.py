@@ -14,7 +14,7 @@ from weakref import WeakSet
 import numpy as np
 import wgpu
 
-from tensorplug.plugin import KernelRefusedError, Lock
+from tensorplug.plugin import BuildNotice, KernelRefusedError, Lock
 from tensorplug.plugin import dtypes as dt
 from tensorplug_loops import extents
 from tensorplug_webgpu import adapters, dialect, exchange
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
+_NOTICE: Final = BuildNotice("webgpu", "shaders")
 _MOST: Final = 256  # launches of a command buffer
 _PIECE: Final = 1 << 26  # bytes of an upload at once
 MOST_KEPT: Final = 512  # compiled shaders; launches keep theirs
@@ -203,7 +204,11 @@ class Runtime:
             known = self._texts.get(id(kernel)) or (kernel, dialect.write(kernel))
             _keep(self._texts, id(kernel), known)
             text = known[1]
-            made = self._pipelines.get(text) or self._build(kernel, text)
+            _NOTICE.using(text)  # explain shows it
+            made = self._pipelines.get(text)
+            if made is None:
+                with _NOTICE.building(kept=False):
+                    made = self._build(kernel, text)
             _keep(self._pipelines, text, made)
             return made
 
