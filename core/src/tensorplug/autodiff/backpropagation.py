@@ -214,7 +214,7 @@ def fit(gradient: Any, type_: TensorType, what: str) -> Tensor:
     if gradient.dtype is type_.dtype.compute is not type_.dtype:
         wide = fit(gradient, TensorType(gradient.dtype, type_.shape), what)
         return casting.astype(wide, type_.dtype)
-    shape, target = gradient.shape, type_.shape
+    shape, target = gradient.type.sizes, type_.sizes
     fits = len(shape) >= len(target) and all(
         length in (1, shape[axis - len(target)]) for axis, length in enumerate(target)
     )
@@ -222,4 +222,4 @@ def fit(gradient: Any, type_: TensorType, what: str) -> Tensor:
         raise GradientError(f"the gradient of {what} is {gradient.type}, but must be {type_}")
     axes = shapes.broadcast_axes(target, shape)
     total = reduction.sum(gradient, axis=axes)
-    return total if total.shape == target else movement.reshape(total, target)
+    return total if total.type.sizes == target else movement.reshape(total, target)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tensorplug.compile.fusion.arrangements import shape_of
-from tensorplug.compile.fusion.steps import sizes_of_step
+from tensorplug.compile.fusion.steps import reads_attributes, sizes_of_step
 from tensorplug.compile.specialized import Specialized
 from tensorplug.compile.tracing.bodies import find_donated
 from tensorplug.compile.tracing.replays import Resizing, replay
@@ -80,7 +80,9 @@ class Template:
                 if executable is None:
                     return None
                 wanted = [
-                    Value(sizes.place(value.placement)) if isinstance(value, Value) else value
+                    Value(sizes.place(value.placement))
+                    if isinstance(value, Value)
+                    else sizes.constant(value)
                     for value in traced.wanted
                 ]
                 return Specialized(request, traced._replace(wanted=wanted), executable)
@@ -97,6 +99,8 @@ class Template:
         if not special.is_general or len(self._programs) == _KEPT:
             return
         calls = special.executable.program.calls
+        if any(call.plan.extents and reads_attributes(call.plan) for call in calls):
+            return
         fixed = frozenset([size for call in calls for size in sizes_of_step(call.plan)])
         made = {size for call in calls for value in call.outputs for size in shape_of(value)}
         if made.union(fixed).issubset(sizes.new.values()):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.contract import arguments, shapes
 from tensorplug.contract import dtypes as dt
+from tensorplug.contract.extents import Extent
 from tensorplug.contract.spec import REQUIRED, Attribute
 from tensorplug.errors import ArgumentError, DTypeError
 
@@ -104,6 +105,8 @@ def number(default: Any = REQUIRED) -> Attribute:
     """Return an attribute for a Python number. NumPy scalars are converted."""
 
     def canonical(value: Any, _types: InputTypes) -> dt.Scalar:
+        if value.__class__ is Extent:
+            return value  # type: ignore[return-value]  # as shapes.index
         number = dt.as_number(value)
         if not isinstance(number, bool | int | float | complex):
             raise ArgumentError(f"must be a number, got {arguments.quoted(value)}")

@@ -7,6 +7,7 @@ from math import prod
 from typing import TYPE_CHECKING, Final
 
 from tensorplug.contract.arguments import quoted
+from tensorplug.contract.extents import Extent, plain
 from tensorplug.errors import ArgumentError, OutOfRangeError, ShapeError
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ def index(value: object, what: str = "value") -> int:
         ArgumentError: ``value`` is not an integer, or no integer dtype can represent it.
 
     """
+    if value.__class__ is Extent:
+        return value  # type: ignore[return-value]  # what needs the number asks for it
     if not isinstance(value, bool):
         try:
             number = operator.index(value)  # type: ignore[arg-type]  # raises what we catch
@@ -194,19 +197,21 @@ def reshape(shape: Shape, target: Sequence[int]) -> Shape:
         ShapeError: no such size exists.
 
     """
-    sizes = tuple(target)
+    before, sizes = plain(shape), plain(tuple(target))  # a call at other sizes is checked again
     unknown = [axis for axis, length in enumerate(sizes) if length == -1]
     if len(unknown) > 1 or any(length < -1 for length in sizes):
         raise ShapeError(f"shape {list(sizes)} may contain one -1 but no other negative size")
     if unknown:
         rest = prod(length for length in sizes if length != -1)
-        if rest == 0 or size(shape) % rest:
-            raise ShapeError(f"cannot reshape {list(shape)} to {list(sizes)}")
+        if rest == 0 or size(before) % rest:
+            raise ShapeError(f"cannot reshape {list(before)} to {list(sizes)}")
         axis = unknown[0]
-        sizes = (*sizes[:axis], size(shape) // rest, *sizes[axis + 1 :])
-    if size(sizes) != size(shape):
+        left, right = target[:axis], target[axis + 1 :]
+        target = (*left, size(shape) // prod((*left, *right)), *right)
+        sizes = plain(target)
+    if size(sizes) != size(before):
         raise ShapeError(
-            f"cannot reshape {list(shape)} of {size(shape)} elements "
+            f"cannot reshape {list(before)} of {size(before)} elements "
             f"to {list(sizes)} of {size(sizes)}"
         )
-    return sizes
+    return tuple(target)

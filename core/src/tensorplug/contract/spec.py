@@ -16,6 +16,7 @@ from tensorplug.contract import shapes, signatures
 from tensorplug.contract.arguments import quoted
 from tensorplug.contract.declarations import REQUIRED, Attribute, Input
 from tensorplug.contract.expression_rules import ExpressionRule
+from tensorplug.contract.extents import plain
 from tensorplug.contract.facts import Facts
 from tensorplug.contract.tensor_types import (
     UNKNOWN,
@@ -294,11 +295,17 @@ class KernelSpec(Facts):
         declared: frozenset[DType],
         unwatched: Sequence[InputType],
     ) -> tuple[dict[str, Any], tuple[TensorType, ...]]:
-        """Do the same; ``unwatched``: the types for inference, which may read all sizes."""
+        """Do the same; ``unwatched``: the types for inference, which may read all sizes.
+
+        If these are other objects, attributes may have extents.
+        """
         try:
             self._check_inputs(types, declared)
             attributes = self._canonical(types, given)
-            outputs = self._infer_outputs(unwatched, attributes)
+            known = attributes
+            if unwatched is not types:
+                known = {name: plain(value) for name, value in attributes.items()}
+            outputs = self._infer_outputs(unwatched, known)
         except (ArgumentError, DTypeError) as error:
             raise type(error)(f"{self.describe(types)}: {error}") from None
         return attributes, outputs

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.contract import shapes
+from tensorplug.contract.extents import Extent
 
 if TYPE_CHECKING:
     from tensorplug.contract.dtypes import DType
@@ -34,6 +35,11 @@ class TensorType:
 
     dtype: DType
     shape: shapes.Shape
+
+    @property
+    def sizes(self) -> shapes.Shape:
+        """The shape, to be handed on: in a trace its members are extents, which may be others."""
+        return self.shape
 
     @property
     def rank(self) -> int:
@@ -90,6 +96,11 @@ class WatchedType(TensorType):
         """Size of each dimension, which is noted."""
         self._read.update(self._plain.shape)
         return self._plain.shape
+
+    @property
+    def sizes(self) -> shapes.Shape:
+        """The shape, of which a member is noted where it becomes a number."""
+        return tuple([Extent.of(size, self._read) for size in self._plain.shape])
 
     @property
     def rank(self) -> int:

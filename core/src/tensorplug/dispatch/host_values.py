@@ -10,6 +10,7 @@ import numpy as np
 
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.arguments import quoted
+from tensorplug.contract.extents import Extent
 from tensorplug.contract.narrowing import convert
 from tensorplug.contract.shapes import MOST_AXES, check_limits
 from tensorplug.errors import ArgumentError, BackendMemoryError, DTypeError, ShapeError
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.shapes import Shape
 
 
-_NUMBERS = (bool, int, float, complex)
+_NUMBERS: tuple[type[Any], ...] = (bool, int, float, complex, Extent)
 _FLOATS = (float, np.floating)
 _EXTENSIONS = frozenset(dtype.name for dtype in dt.EXTENSIONS)
 _FEW = 32  # up to this many elements Python's min and max are faster than NumPy's

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tensorplug.contract.dtypes import DType
+from tensorplug.contract.extents import Extent
 from tensorplug.dispatch.likeness import are_alike
 
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ def freeze(value: Any) -> Hashable:
     kind = value.__class__
     if kind in _PLAIN:
         return (kind, value)
+    if kind is Extent:
+        return (kind, value.term)
     if isinstance(value, tuple | list):  # named tuples too
         for member in value:
             if member.__class__ is not int:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorplug.contract import dtypes as dt
+from tensorplug.contract.extents import Extent
 from tensorplug.contract.spec import TensorType
 from tensorplug.dispatch import host_values, keys
 from tensorplug.dispatch.calls import MULTIPLE_OUTPUTS, placements_of
@@ -248,6 +249,8 @@ def scalar_constant(
     if traced is not None:
         return traced
     device = device.interpreter.constants(device)
+    if value.__class__ is Extent:
+        value = int(value)
     if isinstance(value, np.generic):
         peer = dt.of_scalar(value, peer)
         value = dt.as_number(value)

@@ -19,14 +19,17 @@ if TYPE_CHECKING:
     from tensorplug.engine.plans import Step
 
 
-def at_sizes(plan: Plan, inputs: Sequence[InputType], outputs: Sequence[TensorType]) -> Plan:
+def at_sizes(
+    plan: Plan,
+    inputs: Sequence[InputType],
+    outputs: Sequence[TensorType],
+    attributes: dict[str, Any],
+) -> Plan:
     """Return the plan of the same native call for operands of other sizes, not yet ``complete``.
 
     The types are interned.
     """
-    other = Plan(
-        plan.spec, plan.attributes, plan.device, inputs, outputs, plan.state, interned=True
-    )
+    other = Plan(plan.spec, attributes, plan.device, inputs, outputs, plan.state, interned=True)
     other.owner, other.takes_buffers = plan.owner, True
     return other
 

@@ -47,7 +47,8 @@ class Plan:
     program runs. ``usage``: of the program or group that runs, if there is one; else None.
     ``traceable``: whether the decomposition may still become a program. ``committed``: whether
     an input is, and so all outputs. ``recipes`` belongs to the tape. ``interned``: whether the
-    input types are those of tensors, and so of placements.
+    input types are those of tensors, and so of placements. ``extents``: what attributes are that
+    follow from sizes, in a program that may be used at other ones.
     """
 
     __slots__ = (
@@ -55,6 +56,7 @@ class Plan:
         "call",
         "committed",
         "device",
+        "extents",
         "how",
         "inputs",
         "output",
@@ -107,6 +109,7 @@ class Plan:
         self.takes_buffers: bool = False
         self.source: Plan | None = None
         self.usage: Usage | None = None
+        self.extents: dict[str, Any] | None = None
         self.traceable: bool = False
         self.how: How = "native"
         self.owner: Owner | None = None

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug.contract import attributes, inference, shapes
 from tensorplug.contract.arguments import flag, quoted
+from tensorplug.contract.extents import has_extents
 from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch, dispatch_unary
 from tensorplug.errors import CopyNeededError, ShapeError
@@ -36,7 +37,10 @@ def _infer_reshape(x: TensorType, *, shape: Shape) -> TensorType:
 
 
 def _read_target_shape(value: Any, types: InputTypes) -> Shape:
-    return shapes.reshape(types["x"].shape, shapes.as_ints(value, "shape"))
+    target, x = shapes.as_ints(value, "shape"), types["x"]
+    # In a trace, a shape with extents is read again at other sizes.
+    follows = -1 in target or has_extents(target)
+    return shapes.reshape(x.sizes if follows else x.shape, target)
 
 
 RESHAPE = KernelSpec(
@@ -97,7 +101,7 @@ def _infer_broadcast_to(x: TensorType, *, shape: Shape) -> TensorType:
 
 
 def _read_input_shape(value: Any, known: InputTypes) -> Shape:
-    shape: Shape = known["x"].shape
+    shape: Shape = known["x"].sizes
     if value is not None and shapes.as_shape(value) != shape:
         raise ShapeError(f"must be the shape of x, {list(shape)}, got {quoted(value)}")
     return shape

@@ -44,7 +44,8 @@ def batch_mat_mul_wrt_b(
 
 def _stack_rows(x: Tensor) -> Tensor:
     """Return a stack of matrices as one matrix with all their rows."""
-    return x if x.ndim == 2 else reshape(x, (prod(x.shape[:-1]), x.shape[-1]))
+    sizes = x.type.sizes
+    return x if x.ndim == 2 else reshape(x, (prod(sizes[:-1]), sizes[-1]))
 
 
 @rules.batch(ops.BATCH_MAT_MUL)

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 rules: RuleTable = RuleTable()
 rules.formulas(ops.IDENTITY, x=lambda dy: dy)
-rules.formulas(ops.RESHAPE, x=lambda dy, x_type: ops.reshape(dy, x_type.shape))
-rules.formulas(ops.EXPAND_DIMS, input=lambda dy, input_type: ops.reshape(dy, input_type.shape))
+rules.formulas(ops.RESHAPE, x=lambda dy, x_type: ops.reshape(dy, x_type.sizes))
+rules.formulas(ops.EXPAND_DIMS, input=lambda dy, input_type: ops.reshape(dy, input_type.sizes))
 rules.formulas(
     ops.TRANSPOSE,
     x=lambda dy, perm: ops.permute_dims(dy, [perm.index(axis) for axis in range(len(perm))]),

@@ -30,16 +30,16 @@ Axes = tuple[int, ...]
 
 rules.formulas(
     ops.SUM,
-    x=lambda dy, x_type, axis: movement.broadcast_to(restore_axes(dy, x_type, axis), x_type.shape),
+    x=lambda dy, x_type, axis: movement.broadcast_to(restore_axes(dy, x_type, axis), x_type.sizes),
 )
 
 
 @rules.vjp(ops.MEAN, "x")
 def mean(dy: Tensor, x_type: TensorType, axis: Axes) -> Tensor:
-    count = product(x_type.shape[reduced_axis] for reduced_axis in axis)
+    count = product(x_type.sizes[reduced_axis] for reduced_axis in axis)
     kept = restore_axes(dy, x_type, axis)
     share = kept / count if count else kept  # no division if there are no elements
-    return movement.broadcast_to(share, x_type.shape)
+    return movement.broadcast_to(share, x_type.sizes)
 
 
 rules.formulas(
@@ -53,8 +53,8 @@ rules.formulas(
 
 def restore_axes(dy: Tensor, x: TensorType, axis: Axes) -> Tensor:
     """Return dy with the reduced axes restored, of length 1."""
-    shape = shapes.reduce(x.shape, axis, keep_dims=True)
-    return dy if dy.shape == shape else movement.reshape(dy, shape)
+    shape = shapes.reduce(x.sizes, axis, keep_dims=True)
+    return dy if dy.type.sizes == shape else movement.reshape(dy, shape)
 
 
 def _share(dy: Tensor, x: Tensor, out: Tensor, axis: Axes) -> Tensor:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, SupportsIndex, TypeGuard
 import numpy as np
 
 from tensorplug.contract.dtypes import string
+from tensorplug.contract.extents import Extent
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.ops import matrix_products, movement
 from tensorplug.ops.elementwise import arithmetic, comparison, rounding, unary
@@ -162,7 +163,10 @@ class Operators:
 
 
 # Other classes come here, too: they have reflected operators of their own.
-KNOWN: Final[tuple[type[Any], ...]] = (Tensor, bool, int, float, complex, np.ndarray, np.generic)
+KNOWN: Final[tuple[type[Any], ...]] = (
+    *(Tensor, bool, int, float, complex, np.ndarray, np.generic),
+    Extent,
+)
 
 
 def _is_text_beside(other: object, tensor: Any) -> TypeGuard[str]:

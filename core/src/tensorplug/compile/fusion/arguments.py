@@ -1,7 +1,7 @@
 """Numbers that follow from sizes are inputs of groups, so that groups serve all sizes (ADR 76).
 
-These are divisors, such as that of a mean, and what a trace has computed of them: all elements of
-the gradient of a mean are one over their number.
+These are divisors, such as that of a mean, and what a trace has computed of sizes, or repeated: all
+elements of the gradient of a mean are one over their number.
 """
 
 from __future__ import annotations
@@ -32,23 +32,37 @@ _ARITHMETIC: Final = frozenset(
 
 def find_arguments(calls: Iterable[Call]) -> dict[Constant, Constant]:
     """Return the constants that are arguments of a program's groups, each with its element."""
-    elements: dict[Constant, Constant | None] = {}
-    for call in calls:
-        spec = call.plan.spec
-        for at, operand in enumerate(call.inputs):
-            for each in operand if isinstance(operand, list) else (operand,):
-                if each.__class__ is Constant and elements.get(each, each) is not None:
-                    divides = spec is arithmetic.REAL_DIV and at == 1
-                    is_free = divides or (spec in _ARITHMETIC and each.uniform is not None)
-                    elements[each] = _element(each, divides=divides) if is_free else None
+    elements = {each: find_element(each, divides=use) for each, use in find_uses(calls).items()}
     found = {constant: element for constant, element in elements.items() if element is not None}
     alone = {element for element in found.values() if element not in elements}
     return found | {element: element for element in alone}
 
 
-def _element(constant: Constant, *, divides: bool) -> Constant | None:
-    """Return what all elements of a constant are copies of; None if its number says something."""
-    if constant.placement.type.dtype not in _DTYPES:
+def find_uses(calls: Iterable[Call]) -> dict[Constant, bool | None]:
+    """Return the constants of calls: whether each is a divisor; None if it cannot be an argument.
+
+    It cannot if one call makes use of its number.
+    """
+    uses: dict[Constant, bool | None] = {}
+    for call in calls:
+        spec = call.plan.spec
+        for at, operand in enumerate(call.inputs):
+            for each in operand if isinstance(operand, list) else (operand,):
+                if each.__class__ is Constant:
+                    before = uses.get(each, False)
+                    divides = spec is arithmetic.REAL_DIV and at == 1
+                    repeats = spec in _ARITHMETIC and each.uniform is not None
+                    is_free = divides or repeats or each.made is not None
+                    uses[each] = before or divides if is_free and before is not None else None
+    return uses
+
+
+def find_element(constant: Constant, *, divides: bool | None) -> Constant | None:
+    """Return what all elements of a constant are copies of; None if its number says something.
+
+    ``divides``: its use, as in ``find_uses``.
+    """
+    if divides is None or constant.placement.type.dtype not in _DTYPES:
         return None
     element: Any = constant
     while element.__class__ is Constant and element.placement.type.size != 1:

@@ -155,13 +155,22 @@ def describe(plan: Plan) -> Hashable:
         TypeError: an attribute is not hashable.
 
     """
+    if not reads_attributes(plan):
+        return plan.spec, plan.how, plan.owner
+    sizes = sizes_of_step(plan) if _has_ops(plan) else []
+    return plan.spec, plan.how, plan.owner, *freeze_attributes(plan.attributes), *sizes
+
+
+def reads_attributes(plan: Plan) -> bool:
+    """Return whether the step of a call depends on attributes; a shape says what types do."""
     spec = plan.spec
-    owned = plan.state.decomposition(spec.name)
-    by_ops = owned is not None and not (owned.entry.on_host or owned.entry.alone)
-    if spec in _SHAPED or not (by_ops or spec.expression_rule or spec in _REDUCTIONS):
-        return spec, plan.how, plan.owner
-    sizes = sizes_of_step(plan) if by_ops else []
-    return spec, plan.how, plan.owner, *freeze_attributes(plan.attributes), *sizes
+    computes = _has_ops(plan) or spec.expression_rule or spec in _REDUCTIONS
+    return spec not in _SHAPED and bool(computes)
+
+
+def _has_ops(plan: Plan) -> bool:
+    owned = plan.state.decomposition(plan.spec.name)
+    return owned is not None and not (owned.entry.on_host or owned.entry.alone)
 
 
 def sizes_of_step(plan: Plan) -> list[int]:

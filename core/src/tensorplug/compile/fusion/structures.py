@@ -265,7 +265,7 @@ class _Writer:
         if operand.__class__ is Constant:
             element = self._arguments.get(operand)
             if element is None:
-                constant = _data(operand)
+                constant = read_number(operand)
             else:
                 constant = "argument", element is operand or self.number(element)
         return (
@@ -300,7 +300,7 @@ def order(shapes: Iterable[Shape], least: int) -> Hashable:
     return tuple([(places[size], size >= least) for size in elements])
 
 
-def _data(constant: Constant) -> Hashable:
+def read_number(constant: Constant) -> Hashable:
     """Return the number that all elements of a constant are, as it stands in expressions.
 
     True if they are no number, or not one.

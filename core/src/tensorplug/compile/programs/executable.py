@@ -7,9 +7,10 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from tensorplug.compile.fusion.arguments import find_element, find_uses
 from tensorplug.compile.fusion.groups import fuse
 from tensorplug.compile.fusion.reuse import LEAST, OverwritingGroup, overwritten
-from tensorplug.compile.fusion.structures import order
+from tensorplug.compile.fusion.structures import order, read_number
 from tensorplug.compile.programs.memory import plan_memory
 from tensorplug.compile.programs.program import FlatCall, Program
 from tensorplug.compile.programs.straight_line import StraightLine
@@ -72,6 +73,7 @@ class Executable:
         donated: Sequence[Value] = (),
     ) -> None:
         self._program: Program | Callable[[], Program] = program
+        self._uses: list[tuple[Constant, bool | None]] | None = None
         for call in program.calls:
             if isinstance(call.plan, NestedPlan):
                 call.plan.prepare(engine, partial(Executable, fuses=fuses), fuses=fuses)
@@ -108,17 +110,28 @@ class Executable:
         return fusion is None or fusion.general is not None
 
     def order(self, sizes: Sizes | None = None) -> Hashable:
-        """Return what its groups depend on beside equal sizes: how many elements there are."""
+        """Return what its groups depend on beside equal sizes.
+
+        These are how many elements there are, and numbers that follow from sizes.
+        """
         types: dict[TensorType, None] = {}
         for key in self.program.slots:
-            type_ = key.placement.type
-            types[type_ if sizes is None or isinstance(key, Constant) else sizes.type(type_)] = (
-                None
-            )
+            type_, remains = key.placement.type, isinstance(key, Constant) and key.made is None
+            types[type_ if sizes is None or remains else sizes.type(type_)] = None
         groups = self.program.device.capabilities.groups
         least = 0 if groups is None else groups.least_group
         shapes = [type_.shape for type_ in types]
-        return order(shapes, least), tuple([type_.nbytes >= LEAST for type_ in types])
+        if self._uses is None:
+            uses = find_uses(self.program.calls).items()
+            self._uses = [(each, use) for each, use in uses if each.made is not None]
+        numbers = []
+        for constant, use in self._uses:
+            there = constant if sizes is None else sizes.constant(constant)
+            # An argument of groups is read from memory.
+            known = find_element(there, divides=use) is None
+            numbers.append(read_number(there) if known else None)
+        larges = tuple([type_.nbytes >= LEAST for type_ in types])
+        return order(shapes, least), larges, tuple(numbers)
 
     def at_sizes(self, sizes: Sizes) -> Executable | None:
         """Return this program at other sizes, whose ``order`` is the same.
@@ -133,8 +146,11 @@ class Executable:
         values: dict[Any, Any] = {
             key: Value(sizes.place(key.placement)) for key in slots if isinstance(key, Value)
         }
+        remade = sizes.constants(slots)
+        values.update(remade)
         there = {values.get(key, key): at for key, at in slots.items()}
         constants = dict(self._constants)
+        constants.update((slots[key], made.buffer) for key, made in remade.items())
         fused: Sequence[FusedCall] = ()
         if fusion is not None:
             assert fusion.general is not None, "else nobody asks"
@@ -157,7 +173,7 @@ class Executable:
         ]
         calls = _with_groups(program, there, flat, fused, inside)
         other = copy.copy(self)
-        other._alone, other._constants = flat, constants
+        other._alone, other._constants, other._uses = flat, constants, None
         other._steps = [
             _Step(call, step.done) for call, step in zip(calls, self._steps, strict=True)
         ]

@@ -12,9 +12,9 @@ from tensorplug.compile.tracing.bodies import find_donated
 from tensorplug.compile.tracing.calls import Call
 from tensorplug.compile.tracing.nested import NestedPlan
 from tensorplug.compile.tracing.sizes import Sizes
-from tensorplug.compile.tracing.values import Value
+from tensorplug.compile.tracing.values import Constant, Value
 from tensorplug.dispatch.device import Placement
-from tensorplug.engine.plan_calls import at_sizes
+from tensorplug.engine.operands import flatten
 from tensorplug.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -50,9 +50,35 @@ def without_sizes(signature: Sequence[Hashable]) -> Hashable:
 def may_replay(traced: Traced) -> bool:
     """Return whether a trace says which sizes it depends on."""
     return traced.sizes_read is not None and all(
-        call.plan.how == "native" and not isinstance(call.plan, NestedPlan)
-        for call in traced.calls
+        plan.how == "native" and plan.takes_buffers and not isinstance(plan, NestedPlan)
+        for plan in _find_plans(traced)[0]
     )
+
+
+def _find_plans(traced: Traced) -> tuple[list[Plan], list[Constant]]:
+    """Return the plans of all calls in order, and the constants that do not follow from sizes.
+
+    Before a call are those of which its constants are made.
+    """
+    plans: dict[Plan, None] = {}
+    fixed: dict[Constant, None] = {}
+    for call in traced.calls:
+        _add_constants(call.operands(), plans, fixed)
+        plans[call.plan] = None
+    _add_constants(traced.wanted, plans, fixed)
+    return list(plans), list(fixed)
+
+
+def _add_constants(
+    operands: Sequence[Any], plans: dict[Plan, None], fixed: dict[Constant, None]
+) -> None:
+    for each in operands:
+        if isinstance(each, Constant):
+            if each.made is None:
+                fixed[each] = None
+            else:
+                _add_constants(flatten(each.made.inputs), plans, fixed)
+                plans[each.made.plan] = None
 
 
 class Resizing:
@@ -61,16 +87,14 @@ class Resizing:
     def __init__(self, traced: Traced, arguments: int) -> None:
         self._traced = traced
         self._arguments = [value.placement.type for value in traced.inputs[:arguments]]
-        self._plans: list[Plan] = list(dict.fromkeys(call.plan for call in traced.calls))
-        made = {value for call in traced.calls for value in call.outputs}
-        made.update(traced.inputs[:arguments])
-        used = dict.fromkeys(each for call in traced.calls for each in call.operands())
-        # Constants, variables and floats remain, as does what a variable becomes.
-        kept = [value for value in (*used, *traced.wanted) if value not in made]
+        self._plans, constants = _find_plans(traced)
+        # These remain, as do variables and floats, and what a variable becomes.
+        kept: list[Value | Constant] = [*constants, *traced.inputs[arguments:]]
         kept += traced.wanted[len(traced.wanted) - len(traced.assigns) :]
         self._kept = {size for value in kept for size in value.placement.type.shape}
+        types = [placement.type for plan in self._plans for placement in plan.outputs]
         self.sizes = {0, 1, *self._kept}
-        self.sizes.update(size for value in made for size in value.placement.type.shape)
+        self.sizes.update(size for type_ in (*self._arguments, *types) for size in type_.shape)
 
     def find(self, request: Request) -> Sizes | None:
         """Return the sizes in another call; None if only a trace can tell what happens there."""
@@ -95,7 +119,10 @@ class Resizing:
         kept = tuple(self._kept)
         match(kept, kept)
         for plan in self._plans:
-            outputs = plan.spec._infer_outputs(sizes.types(plan.inputs), plan.attributes)
+            inputs, attributes = sizes.types(plan.inputs), sizes.attributes(plan)
+            if plan.extents is not None:  # they were checked for other sizes
+                attributes = plan.spec._canonical(inputs, attributes)
+            outputs = plan.spec._infer_outputs(inputs, attributes)
             for placement, output in zip(plan.outputs, outputs, strict=True):
                 if placement.type.dtype is not output.dtype:
                     raise _OtherSizesError
@@ -112,6 +139,9 @@ def replay(traced: Traced, request: Request, sizes: Sizes) -> Traced:
     inputs = traced.inputs[: len(request.arguments)]
     for value in (*inputs, *(output for call in traced.calls for output in call.outputs)):
         values[value] = Value(sizes.place(value.placement))
+    for call in traced.calls:
+        values.update(sizes.constants(call.operands()))
+    values.update(sizes.constants(traced.wanted))
     inputs = [values.get(value, value) for value in traced.inputs]
     return traced._replace(
         calls=calls_at(traced.calls, sizes, values),
@@ -128,9 +158,7 @@ def calls_at(calls: Sequence[Call], sizes: Sizes, values: Mapping[Any, Any]) -> 
     for call in calls:
         plan = plans.get(call.plan)
         if plan is None:  # equal types have equal ones there
-            outputs = [sizes.place(placement) for placement in call.plan.outputs]
-            inputs = sizes.types(call.plan.inputs)
-            plan = plans[call.plan] = at_sizes(call.plan, inputs, [out.type for out in outputs])
+            plan = plans[call.plan] = sizes.plan(call.plan)
         operands = [
             [values.get(member, member) for member in operand]
             if isinstance(operand, list)

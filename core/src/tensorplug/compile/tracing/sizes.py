@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from tensorplug.compile.tracing.uniform import find_uniform
+from tensorplug.compile.tracing.values import Constant, Made
+from tensorplug.contract.extents import replaced
 from tensorplug.contract.tensor_types import TensorType, unwatched
+from tensorplug.dispatch.tensor import Tensor
+from tensorplug.engine.operands import flatten
+from tensorplug.engine.plan_calls import at_sizes, complete
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from tensorplug.contract.entries import DecompositionEntry
     from tensorplug.contract.spec import InputType
@@ -41,6 +47,7 @@ class Sizes:
         self.new = new
         self._types: dict[TensorType, TensorType] = {}
         self._placements: dict[Placement, Placement] = {}
+        self._constants: dict[Constant, Constant] = {}
 
     def type(self, type_: TensorType) -> TensorType:
         """Return what a type of the trace is there."""
@@ -59,6 +66,64 @@ class Sizes:
             for type_ in types
         ]
 
+    def attributes(self, plan: Plan) -> dict[str, Any]:
+        """Return what the attributes of a plan of the trace are there.
+
+        Raises:
+            ShapeError: one of them is no whole number there.
+
+        """
+        if plan.extents is None:
+            return plan.attributes
+        new = {
+            name: replaced(value, lambda extent: extent.at(self.new))
+            for name, value in plan.extents.items()
+        }
+        return {**plan.attributes, **new}
+
+    def plan(self, plan: Plan) -> Plan:
+        """Return what a native plan of the trace is there, not yet ``complete``."""
+        outputs = [self.place(placement).type for placement in plan.outputs]
+        other = at_sizes(plan, self.types(plan.inputs), outputs, self.attributes(plan))
+        if plan.extents is not None:
+            other.extents = {
+                name: replaced(value, lambda extent: extent.moved(self.new))
+                for name, value in plan.extents.items()
+            }
+        return other
+
+    def constant(self, constant: Constant) -> Constant:
+        """Return what a constant of the trace is there: another one, if it follows from sizes."""
+        made = constant.made
+        if made is None:
+            return constant
+        known = self._constants.get(constant)
+        if known is None:
+            plan = self.plan(made.plan)
+            complete(plan)
+            inputs = [
+                [self.constant(member) for member in operand]
+                if isinstance(operand, list)
+                else operand and self.constant(operand)
+                for operand in made.inputs
+            ]
+            outputs = plan.execute_verified([_tensor(operand) for operand in inputs])
+            known = self._constants[constant] = Constant(
+                outputs[made.at]._buffer,
+                self.place(constant.placement),
+                find_uniform(plan, flatten(inputs)),
+                Made(plan, inputs, made.at),
+            )
+        return known
+
+    def constants(self, operands: Iterable[Any]) -> dict[Any, Any]:
+        """Return those among the operands that are others there, with what they are."""
+        return {
+            operand: self.constant(operand)
+            for operand in operands
+            if operand.__class__ is Constant and operand.made is not None
+        }
+
     def place(self, placement: Placement) -> Placement:
         """Return what a placement of the trace is there."""
         known = self._placements.get(placement)
@@ -67,3 +132,9 @@ class Sizes:
             self._placements[placement] = known
             self._types[placement.type] = known.type  # the one that plans compare by identity
         return known
+
+
+def _tensor(operand: Any) -> Any:
+    if isinstance(operand, list):
+        return [_tensor(member) for member in operand]
+    return operand and Tensor._of(operand.buffer, operand.placement)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from tensorplug.autodiff.tape import find_boundary, mark
 from tensorplug.compile.arguments.floats import Floats, TracedFloat, fixed
@@ -17,10 +17,11 @@ from tensorplug.compile.tracing.calls import Call, Read, Recorded
 from tensorplug.compile.tracing.sizes import declared_sizes
 from tensorplug.compile.tracing.traced_device import TracedDevice
 from tensorplug.compile.tracing.uniform import OF_TYPES, Uniform
-from tensorplug.compile.tracing.values import Constant, Held, Value, error, needs_data
+from tensorplug.compile.tracing.values import Constant, Held, Made, Value, error, needs_data
 from tensorplug.contract import dtypes as dt
+from tensorplug.contract.extents import Extent, has_extents, plain
 from tensorplug.contract.tensor_types import unwatched
-from tensorplug.dispatch.context import Context, current_context
+from tensorplug.dispatch.context import Context, current_context, use_context
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.engine.logical_devices import Carried, LogicalDevice
 from tensorplug.engine.plans import BY_OPS, Plan
@@ -28,6 +29,7 @@ from tensorplug.engine.resolution import resolve, resolve_decomposition
 from tensorplug.engine.stand_ins import StandInDevice
 from tensorplug.engine.widening import find_decomposition
 from tensorplug.observers import callsite
+from tensorplug.ops import creation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -83,6 +85,7 @@ class Trace:
         self.assigned: dict[int, tuple[Variable, Tensor]] = {}  # new contents, by identity
         self._constants: dict[int, Constant] = {}
         self._uniform = Uniform()
+        self._made: dict[int, tuple[Any, Made]] = {}  # by the identity of the buffer
         self._numbers: dict[FloatInput, Value] = {}
         self._sources: dict[int, TracedFloat] = {}
         self.held: dict[int, tuple[Held, Any]] = {}  # new numbers, by the identity of the cell
@@ -197,10 +200,16 @@ class Trace:
     def number(
         self, value: Any, dtype: DType | None = None, *, peer: DType | None = None
     ) -> Tensor | None:
-        """Return a traced float as a tensor of rank 0; None for any other value.
+        """Return a traced float as a tensor of rank 0; None for any other value, but an extent.
 
         ``dtype``: of the tensor; by default it follows ``peer``, the dtype of the other inputs.
         """
+        if value.__class__ is Extent:
+            target = dtype or dt.of_scalar(0, peer)
+            if target not in dt.REAL or self.real.home(target) is None:
+                return None
+            with use_context(self.context()):
+                return creation.full((), cast("int", value), dtype=target)
         if type(value) is not TracedFloat or value.floats is not self.floats:
             return None
         target = dtype or dt.of_scalar(0.0, peer)
@@ -273,7 +282,9 @@ class Trace:
             if isinstance(buffer, Carried):
                 raise tensor._placement.device.interpreter.escaped()
             home = self.real.home(tensor.dtype) or self.real
-            constant = Constant(buffer, home.placement(tensor.type), self._uniform.find(buffer))
+            placement = home.placement(unwatched(tensor.type))
+            made = self._made.get(id(buffer), (buffer, None))[1]
+            constant = Constant(buffer, placement, self._uniform.find(buffer), made)
             self._constants[id(buffer)] = constant
         return constant
 
@@ -312,7 +323,11 @@ class Trace:
         """Return the plan of the same call on the real device."""
         outputs = [unwatched(output.type) for output in plan.outputs]
         inputs = unwatched(plan.inputs)
-        return Plan(plan.spec, plan.attributes, self.real, inputs, outputs, plan.state)
+        extents = {name: value for name, value in plan.attributes.items() if has_extents(value)}
+        attributes = {**plan.attributes, **{name: plain(each) for name, each in extents.items()}}
+        real = Plan(plan.spec, attributes, self.real, inputs, outputs, plan.state)
+        real.extents = extents or None
+        return real
 
     def _expand(self, plan: Plan, run: Callable[..., Any], *tensors: Any) -> Any:
         """Record the calls of a decomposition, which says which sizes it reads."""
@@ -352,12 +367,12 @@ class Trace:
         recorded = Call(plan, operands, [])
         create = OF_TYPES.get(plan.spec)
         if create is not None:
-            type_ = plan.output.type
-            self.sizes_read.update(type_.shape)
-            outputs = [create(type_.shape, dtype=type_.dtype)]
+            type_ = self.device.placement(plan.output.type).type
+            outputs = [create(type_.sizes, dtype=type_.dtype)]
         elif self.folds and not any(isinstance(operand, Value) for operand in recorded.operands()):
             outputs = self._compute(plan, inputs)
             self._uniform.note(plan, recorded.operands(), outputs)
+            self._note_made(plan, recorded, outputs)
         elif not plan.static_shapes:
             raise needs_data(
                 f"the output shape of {plan.describe()} depends on the data of the arguments; "
@@ -367,6 +382,18 @@ class Trace:
         else:
             outputs = self.add(recorded)
         return outputs if plan.spec.multiple_outputs else outputs[0]
+
+    def _note_made(self, plan: Plan, call: Call, outputs: Sequence[Tensor]) -> None:
+        """Remember how the results of a call on constants are made, if they follow from sizes."""
+        operands = [each for each in call.operands() if isinstance(each, Constant)]
+        if plan.extents is None and all(each.made is None for each in operands):
+            return
+        for at, output in enumerate(outputs):
+            made = Made(plan, call.inputs, at)
+            known = self._constants.get(id(output._buffer))
+            if known is not None and known.made != made:
+                self.exact = True  # the kernel returned an operand, as it may not elsewhere
+            self._made[id(output._buffer)] = output._buffer, made
 
     def add(self, call: Call) -> list[Tensor]:
         """Add a call to the program, at the current line; return its outputs."""
@@ -390,4 +417,4 @@ def _to_real(device: Device, operand: Any) -> Any:
     if operand is None:
         return None
     home = device.home(operand.dtype) or device
-    return Tensor._of(operand._buffer, home.placement(operand.type))
+    return Tensor._of(operand._buffer, home.placement(unwatched(operand.type)))

@@ -37,13 +37,7 @@ class Uniform:
         self, plan: Plan, operands: Sequence[Value | Constant], outputs: Sequence[Tensor]
     ) -> None:
         """Remember a result of ``plan`` on constants if all its elements are the same number."""
-        uniform: Scalar | Constant | None = None
-        if plan.spec is creation.FILL:
-            uniform = plan.attributes["value"]
-        elif plan.spec in _REPEATING:
-            (source,) = operands
-            assert isinstance(source, Constant)
-            uniform = source if source.placement.type.size == 1 else source.uniform
+        uniform = find_uniform(plan, operands)
         if uniform is not None:
             buffer = outputs[0]._buffer
             self._known[id(buffer)] = buffer, uniform
@@ -51,3 +45,15 @@ class Uniform:
     def find(self, buffer: Any) -> Scalar | Constant | None:
         """Return what the elements of a buffer are: as ``Constant.uniform``."""
         return self._known.get(id(buffer), (buffer, None))[1]
+
+
+def find_uniform(plan: Plan, operands: Sequence[Value | Constant]) -> Scalar | Constant | None:
+    """Return what all elements of a result of ``plan`` on constants are, if that is one number."""
+    if plan.spec is creation.FILL:
+        number: Scalar = plan.attributes["value"]
+        return number
+    if plan.spec not in _REPEATING:
+        return None
+    (source,) = operands
+    assert isinstance(source, Constant)
+    return source if source.placement.type.size == 1 else source.uniform

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from tensorplug.errors import CompileError, DataNeededError
 from tensorplug.observers import callsite
@@ -11,6 +11,7 @@ from tensorplug.observers import callsite
 if TYPE_CHECKING:
     from tensorplug.contract.dtypes import Scalar
     from tensorplug.dispatch.device import Placement
+    from tensorplug.engine.plans import Plan
 
 
 @dataclass(eq=False, slots=True)
@@ -25,12 +26,14 @@ class Constant:
     """A buffer that every run of a program uses.
 
     ``uniform``: the number that all its elements are, or the constant of one element that they
-    are copies of; None if that is not known.
+    are copies of; None if that is not known. ``made``: how it is computed, if it follows from
+    sizes, and so is another one where these are.
     """
 
     buffer: Any
     placement: Placement
     uniform: Scalar | Constant | None = None
+    made: Made | None = None
 
     def number(self) -> Scalar | None:
         """Return the number that all elements are; None if that is not known.
@@ -42,6 +45,14 @@ class Constant:
             array = self.placement.device.backend.to_host(self.buffer)
             uniform = self.uniform = array.reshape(()).item()
         return uniform.number() if isinstance(uniform, Constant) else uniform
+
+
+class Made(NamedTuple):
+    """The call of which a constant is output ``at``: of a native plan, on constants."""
+
+    plan: Plan
+    inputs: list[Any]
+    at: int
 
 
 def error(message: str) -> CompileError:

@@ -38,21 +38,21 @@ def _register_family(family: Family) -> None:
 
     rules.formulas(
         family.forward,
-        x=lambda dy, filter, x_type, attributes: to_input(dy, filter, x_type.shape, attributes),
+        x=lambda dy, filter, x_type, attributes: to_input(dy, filter, x_type.sizes, attributes),
         filter=lambda dy, x, filter_type, attributes: to_filter(
-            x, dy, filter_type.shape, attributes
+            x, dy, filter_type.sizes, attributes
         ),
     )
     rules.formulas(
         family.backprop_input,
         dy=lambda ddy, filter, attributes: convolved(ddy, filter, attributes),
         filter=lambda ddy, dy, filter_type, attributes: to_filter(
-            ddy, dy, filter_type.shape, attributes
+            ddy, dy, filter_type.sizes, attributes
         ),
     )
     rules.formulas(
         family.backprop_filter,
-        x=lambda ddy, dy, x_type, attributes: to_input(dy, ddy, x_type.shape, attributes),
+        x=lambda ddy, dy, x_type, attributes: to_input(dy, ddy, x_type.sizes, attributes),
         dy=lambda ddy, x, attributes: convolved(x, ddy, attributes),
     )
 

@@ -45,8 +45,8 @@ _NAMES = ("strides", "data_format", "dilations", "dim_rounding_mode", "pad")
 
 def _read_operands(known: InputTypes) -> tuple[Shape, Shape]:
     """Return the shape of x and the taps; gradient kernels have one of them as an attribute."""
-    x = known["x"].shape if "x" in known else known["input_shape"]
-    filter = known["filter"].shape if "filter" in known else known["filter_shape"]
+    x = known["x"].sizes if "x" in known else known["input_shape"]
+    filter = known["filter"].sizes if "filter" in known else known["filter_shape"]
     return x, filter[:-2]
 
 

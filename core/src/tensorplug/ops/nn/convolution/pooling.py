@@ -87,7 +87,7 @@ def _infer_largest_grad(
 
 def _read_operands(known: InputTypes) -> tuple[Shape, Shape]:
     x: TensorType = known["x"] if "x" in known else known["input"]
-    return x.shape, known["filter_size"]
+    return x.sizes, known["filter_size"]
 
 
 def _define_options(axes: int) -> dict[str, Attribute]:
