@@ -1,7 +1,7 @@
 """Numbers that follow from sizes are inputs of groups, so that groups serve all sizes (ADR 76).
 
-These are divisors, such as that of a mean, and what a trace has computed of sizes, or repeated: all
-elements of the gradient of a mean are one over their number.
+These are divisors, such as that of a mean, and what a trace has computed of sizes, or repeated:
+all elements of the gradient of a mean are one over their number.
 """
 
 from __future__ import annotations

@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 from tensorplug.compile.tracing.uniform import find_uniform
 from tensorplug.compile.tracing.values import Constant, Made
-from tensorplug.contract.extents import replaced
+from tensorplug.contract.extents import has_extents, plain, replaced
 from tensorplug.contract.tensor_types import TensorType, unwatched
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.engine.operands import flatten
 from tensorplug.engine.plan_calls import at_sizes, complete
+from tensorplug.engine.plans import Plan
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from tensorplug.contract.entries import DecompositionEntry
     from tensorplug.contract.spec import InputType
-    from tensorplug.dispatch.device import Placement
-    from tensorplug.engine.plans import Plan
+    from tensorplug.dispatch.device import Device, Placement
     from tensorplug.engine.registry import Owned
 
 
@@ -38,6 +38,16 @@ def declared_sizes(plan: Plan, owned: Owned[DecompositionEntry] | None) -> list[
         )
         sizes += [shape[axis] for axis in chosen]
     return sizes
+
+
+def without_extents(plan: Plan, device: Device) -> Plan:
+    """Return the plan of the same call on ``device``, the real one, with numbers for extents."""
+    extents = {name: value for name, value in plan.attributes.items() if has_extents(value)}
+    attributes = {**plan.attributes, **{name: plain(each) for name, each in extents.items()}}
+    outputs = [unwatched(output.type) for output in plan.outputs]
+    real = Plan(plan.spec, attributes, device, unwatched(plan.inputs), outputs, plan.state)
+    real.extents = extents or None
+    return real
 
 
 class Sizes:

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, cast
 from tensorplug.autodiff.tape import find_boundary, mark
 from tensorplug.compile.arguments.floats import Floats, TracedFloat, fixed
 from tensorplug.compile.tracing.calls import Call, Read, Recorded
-from tensorplug.compile.tracing.sizes import declared_sizes
+from tensorplug.compile.tracing.sizes import declared_sizes, without_extents
 from tensorplug.compile.tracing.traced_device import TracedDevice
-from tensorplug.compile.tracing.uniform import OF_TYPES, Uniform
-from tensorplug.compile.tracing.values import Constant, Held, Made, Value, error, needs_data
+from tensorplug.compile.tracing.uniform import OF_TYPES, Computed
+from tensorplug.compile.tracing.values import Constant, Held, Value, error, needs_data
 from tensorplug.contract import dtypes as dt
-from tensorplug.contract.extents import Extent, has_extents, plain
+from tensorplug.contract.extents import Extent
 from tensorplug.contract.tensor_types import unwatched
 from tensorplug.dispatch.context import Context, current_context, use_context
 from tensorplug.dispatch.tensor import Tensor
@@ -84,8 +84,7 @@ class Trace:
         self.reads: list[Read] = []
         self.assigned: dict[int, tuple[Variable, Tensor]] = {}  # new contents, by identity
         self._constants: dict[int, Constant] = {}
-        self._uniform = Uniform()
-        self._made: dict[int, tuple[Any, Made]] = {}  # by the identity of the buffer
+        self._computed = Computed()
         self._numbers: dict[FloatInput, Value] = {}
         self._sources: dict[int, TracedFloat] = {}
         self.held: dict[int, tuple[Held, Any]] = {}  # new numbers, by the identity of the cell
@@ -283,8 +282,7 @@ class Trace:
                 raise tensor._placement.device.interpreter.escaped()
             home = self.real.home(tensor.dtype) or self.real
             placement = home.placement(unwatched(tensor.type))
-            made = self._made.get(id(buffer), (buffer, None))[1]
-            constant = Constant(buffer, placement, self._uniform.find(buffer), made)
+            constant = Constant(buffer, placement, *self._computed.find(buffer))
             self._constants[id(buffer)] = constant
         return constant
 
@@ -321,13 +319,7 @@ class Trace:
 
     def _real(self, plan: Plan) -> Plan:
         """Return the plan of the same call on the real device."""
-        outputs = [unwatched(output.type) for output in plan.outputs]
-        inputs = unwatched(plan.inputs)
-        extents = {name: value for name, value in plan.attributes.items() if has_extents(value)}
-        attributes = {**plan.attributes, **{name: plain(each) for name, each in extents.items()}}
-        real = Plan(plan.spec, attributes, self.real, inputs, outputs, plan.state)
-        real.extents = extents or None
-        return real
+        return without_extents(plan, self.real)
 
     def _expand(self, plan: Plan, run: Callable[..., Any], *tensors: Any) -> Any:
         """Record the calls of a decomposition, which says which sizes it reads."""
@@ -371,8 +363,8 @@ class Trace:
             outputs = [create(type_.sizes, dtype=type_.dtype)]
         elif self.folds and not any(isinstance(operand, Value) for operand in recorded.operands()):
             outputs = self._compute(plan, inputs)
-            self._uniform.note(plan, recorded.operands(), outputs)
-            self._note_made(plan, recorded, outputs)
+            fits = self._computed.note(recorded, outputs, self._constants)
+            self.exact = self.exact or not fits
         elif not plan.static_shapes:
             raise needs_data(
                 f"the output shape of {plan.describe()} depends on the data of the arguments; "
@@ -382,18 +374,6 @@ class Trace:
         else:
             outputs = self.add(recorded)
         return outputs if plan.spec.multiple_outputs else outputs[0]
-
-    def _note_made(self, plan: Plan, call: Call, outputs: Sequence[Tensor]) -> None:
-        """Remember how the results of a call on constants are made, if they follow from sizes."""
-        operands = [each for each in call.operands() if isinstance(each, Constant)]
-        if plan.extents is None and all(each.made is None for each in operands):
-            return
-        for at, output in enumerate(outputs):
-            made = Made(plan, call.inputs, at)
-            known = self._constants.get(id(output._buffer))
-            if known is not None and known.made != made:
-                self.exact = True  # the kernel returned an operand, as it may not elsewhere
-            self._made[id(output._buffer)] = output._buffer, made
 
     def add(self, call: Call) -> list[Tensor]:
         """Add a call to the program, at the current line; return its outputs."""

@@ -1,18 +1,19 @@
-"""Constants of a program all of whose elements are one number, such as the gradient of a sum.
+"""Constants that a trace computes: whose elements are one number, or that follow from sizes.
 
-Loops over them have the number in the place of a read.
+The gradient of a mean is both. Loops over one number have it in the place of a read.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from tensorplug.compile.tracing.values import Constant
+from tensorplug.compile.tracing.values import Constant, Made
 from tensorplug.ops import creation, movement
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from tensorplug.compile.tracing.calls import Call
     from tensorplug.compile.tracing.values import Value
     from tensorplug.contract.dtypes import Scalar
     from tensorplug.dispatch.tensor import Tensor
@@ -26,25 +27,36 @@ _REPEATING: Final = frozenset({movement.BROADCAST_TO, movement.RESHAPE, movement
 """Kernels each element of whose result is an element of their input."""
 
 
-class Uniform:
-    """What is known of the buffers that a trace has computed."""
+class Computed:
+    """What is known of the buffers that a trace has computed: as ``Constant`` says it."""
 
     def __init__(self) -> None:
         # By identity; the buffers stay alive, so that no other one takes the place of one.
-        self._known: dict[int, tuple[Any, Scalar | Constant]] = {}
+        self._known: dict[int, tuple[Any, Scalar | Constant | None, Made | None]] = {}
 
     def note(
-        self, plan: Plan, operands: Sequence[Value | Constant], outputs: Sequence[Tensor]
-    ) -> None:
-        """Remember a result of ``plan`` on constants if all its elements are the same number."""
-        uniform = find_uniform(plan, operands)
-        if uniform is not None:
-            buffer = outputs[0]._buffer
-            self._known[id(buffer)] = buffer, uniform
+        self, call: Call, outputs: Sequence[Tensor], constants: Mapping[int, Constant]
+    ) -> bool:
+        """Remember what is known of the results of a call on constants.
 
-    def find(self, buffer: Any) -> Scalar | Constant | None:
-        """Return what the elements of a buffer are: as ``Constant.uniform``."""
-        return self._known.get(id(buffer), (buffer, None))[1]
+        ``constants``: those of the trace, by the identities of their buffers. Return False if the
+        call returned one of them, as it may not at other sizes.
+        """
+        operands: list[Any] = call.operands()
+        uniform = find_uniform(call.plan, operands)
+        follows = call.plan.extents is not None or any(each.made for each in operands)
+        fits = True
+        for at, output in enumerate(outputs):
+            buffer, made = output._buffer, Made(call.plan, call.inputs, at) if follows else None
+            known = constants.get(id(buffer))
+            fits = fits and (known is None or not (follows or known.made))
+            if uniform is not None or follows:
+                self._known[id(buffer)] = buffer, uniform, made
+        return fits
+
+    def find(self, buffer: Any) -> tuple[Scalar | Constant | None, Made | None]:
+        """Return ``uniform`` and ``made`` of a constant."""
+        return self._known.get(id(buffer), (buffer, None, None))[1:]
 
 
 def find_uniform(plan: Plan, operands: Sequence[Value | Constant]) -> Scalar | Constant | None:
