@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tensorplug.compile.tracing.sizes import without_extents
 from tensorplug.compile.tracing.trace import Trace
 from tensorplug.dispatch.context import use_context
 from tensorplug.engine.plans import Plan
@@ -45,7 +46,8 @@ class _Trace(Trace):
         """Resolve ``plan`` so that it records calls; with ``expand``, without resolving these."""
         if self.expand is None:
             return super().resolve(engine, plan)
-        real = self._real(plan)
+        real = without_extents(plan, self.real)
+        plan.attributes = real.attributes
         if not (self.expand(real) and resolve_decomposition(plan, [])):
             plan.call, plan.how = partial(self.record, real), "traced"
         return []

@@ -19,7 +19,7 @@ from tensorplug.compile.tracing.traced_device import TracedDevice
 from tensorplug.compile.tracing.uniform import OF_TYPES, Computed
 from tensorplug.compile.tracing.values import Constant, Held, Value, error, needs_data
 from tensorplug.contract import dtypes as dt
-from tensorplug.contract.extents import Extent
+from tensorplug.contract.extents import Extent, replaced
 from tensorplug.contract.tensor_types import unwatched
 from tensorplug.dispatch.context import Context, current_context, use_context
 from tensorplug.dispatch.tensor import Tensor
@@ -305,21 +305,19 @@ class Trace:
 
     def resolve(self, engine: Engine, plan: Plan) -> list[Step]:
         """Resolve ``plan`` so that it records calls of the real device's plan or decomposition."""
-        real = self._real(plan)
+        real = without_extents(plan, self.real)
         try:
             steps = resolve(engine, real)
         except BaseException:  # which the function may catch, and depends on sizes
             self.exact = True
             raise
+        given, plan.attributes = plan.attributes, real.attributes  # Python code needs numbers
         if self.expands(real) and resolve_decomposition(plan, []):
             plan.call = partial(self._expand, real, plan.call)
         else:
+            plan.attributes = given
             plan.call, plan.how, plan.owner = partial(self.record, real), "traced", real.owner
         return steps
-
-    def _real(self, plan: Plan) -> Plan:
-        """Return the plan of the same call on the real device."""
-        return without_extents(plan, self.real)
 
     def _expand(self, plan: Plan, run: Callable[..., Any], *tensors: Any) -> Any:
         """Record the calls of a decomposition, which says which sizes it reads."""
@@ -330,9 +328,11 @@ class Trace:
         self.sizes_read.clear()  # which the types refer to
         self.sizes_read.update(read)
         self.sizes_declared.update(declared or ())
+        for value in (plan.extents or {}).values():
+            replaced(value, int)
         return outputs
 
-    def constants(self, device: Device) -> Device:  # noqa: ARG002  # of real devices
+    def constants(self, device: Device) -> Device:  # noqa: ARG002  # real ones
         """Return the device whose cache keeps the function's Python numbers as tensors."""
         return self.device
 
