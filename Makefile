@@ -41,7 +41,8 @@ BACKENDS ?= cpu opencl minimal
 DRIVERS ?=
 MINUTES ?= 20
 
-# How long `make gpu` may take, and which device it takes: the first GPU if empty; opencl, opencl:1, ...
+# How long `make gpu` may take, and which device of OpenCL it takes: the first GPU if empty; opencl, opencl:1, ...
+# WebGPU takes the best GPU that it finds.
 SECONDS ?= 600
 DEVICE ?=
 # The Python and the platforms that `make wheels` is for, 3.12 or manylinux_2_28_x86_64: here if empty.
@@ -155,7 +156,7 @@ gpu: $(FOR_WORK) ## try and measure a GPU in SECONDS; out/gpu/summary.md is for 
 
 wheels: $(FOR_WORK) ## put all wheels that tests/gpu needs elsewhere into out/wheels
 	rm -rf $(OUT)/wheels
-	for path in $(RUNTIME) extensions/train tests/conformance; do \
+	for path in $(RUNTIME) plugins_example/webgpu_backend extensions/train tests/conformance; do \
 	  $(BIN)/python -m build --wheel --no-isolation --outdir $(OUT)/wheels $$path || exit 1; \
 	done
 	$(PIP) download --only-binary :all: --dest $(OUT)/wheels $(FOR:%=--python-version %) \

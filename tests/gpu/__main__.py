@@ -1,10 +1,10 @@
 """Test and measure the OpenCL backend on a GPU, within a given time.
 
 The steps, in this order: facts about the device and the verdict of its driver's trial; conformance
-up to level 2; the tests of the backend; bandwidth and FLOP/s as shares of the device's peak; the
-benchmarks, beside PyTorch on the same GPU if it is installed; conformance at levels 3 and 4. Each
-step runs in a separate process and has a share of the time; time that it does not use goes to the
-later steps.
+up to level 2; the tests of the backend; the same levels of the backend webgpu, if it finds a GPU;
+bandwidth and FLOP/s as shares of the device's peak; the benchmarks, beside PyTorch on the same GPU
+if it is installed; conformance at levels 3 and 4. Each step runs in a separate process and has a
+share of the time; time that it does not use goes to the later steps.
 
 The exit status is 0 if all steps finished and nothing failed, 1 if not, 2 if there is no device.
 """
@@ -36,6 +36,7 @@ HERE: Final = Path(__file__).resolve().parent
 ROOT: Final = HERE.parents[1]
 TRIAL: Final = "TENSORPLUG_OPENCL_TRIAL"
 CACHE: Final = "TENSORPLUG_OPENCL_CACHE"
+NONE: Final = 3  # the exit status of a program that finds no GPU for another backend
 LARGE: Final = {True: 26, False: 21}  # elements of large arrays in benchmarks on GPUs, on others
 EPILOG: Final = """\
 The folder OUT gets summary.md, which you paste into an issue; result.json, with all figures; and
@@ -165,7 +166,7 @@ class _Run:
             lacking = [package for package in step.packages if not _importable(package)]
             if lacking:
                 self.record.note(step.name, status="not done", why=f"needs {', '.join(lacking)}")
-            elif step is not STEPS[0] and not self.device:
+            elif step is not STEPS[0] and step.backend == "opencl" and not self.device:
                 self.record.note(step.name, status="not done", why="there is no usable device")
             elif limit < LEAST:
                 self.record.note(step.name, status="not done", why="there was no time left")
@@ -193,11 +194,13 @@ class _Run:
             status = "out of time"
             _cache(self.record.folder)
         else:
-            status = {0: "done", 1: "failed"}.get(end.status, "broken")
+            status = {0: "done", 1: "failed", NONE: "not done"}.get(end.status, "broken")
         self.record.note(step.name, status=status, seconds=round(end.seconds, 1))
         why = end.told
-        if status == "broken":
-            results = self.record.result["steps"][step.name].get("results", {})
+        results = self.record.result["steps"][step.name].get("results", {})
+        if status == "not done":
+            why = results["none"]
+        elif status == "broken":
             why = "; ".join([why, *(failure["why"] for failure in failures(results)[-1:])])
         why = "" if status in ("done", "failed") else why
         self.record.note(step.name, why=why)

@@ -65,6 +65,8 @@ def _conformance(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
             found["report"] = {key: record[key] for key in ("level", "conformant", "blocked_by")}
         elif record["about"] == "error":
             found["failures"].append({"what": "the suite", "why": record["why"]})
+        elif record["about"] == "none":
+            found["none"] = record["why"]
     return found
 
 
@@ -145,6 +147,7 @@ _FOLDS: Final[dict[str, Callable[[Sequence[dict[str, Any]]], dict[str, Any]]]] =
     "level2": _conformance,
     "level3": _conformance,
     "level4": _conformance,
+    "webgpu": _conformance,
     "tests": _tests,
     "rates": _rates,
     "benchmarks": _benchmarks,

@@ -24,12 +24,19 @@ WORKLOADS: Final = (
 )
 
 
+_DRIVEN: Final = {
+    "opencl": ("pyopencl", "tensorplug_opencl"),
+    "webgpu": ("wgpu", "tensorplug_webgpu"),
+}
+
+
 @dataclass(frozen=True)
 class Step:
     """One step.
 
     ``program`` is run by Python, with ``arguments``; words in braces are filled in. ``needs``: the
-    modules it imports. ``share``: of the time, in parts of the sum of all.
+    modules it imports. ``share``: of the time, in parts of the sum of all. ``backend``: whose GPU
+    it needs.
     """
 
     name: str
@@ -38,11 +45,12 @@ class Step:
     program: str
     arguments: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
+    backend: str = "opencl"
 
     @property
     def packages(self) -> tuple[str, ...]:
         """The modules that the step imports."""
-        return ("numpy", "pyopencl", "tensorplug", "tensorplug_opencl", *self.needs)
+        return ("numpy", "tensorplug", *_DRIVEN[self.backend], *self.needs)
 
 
 _SUITE: Final = ("tensorplug_conformance", "hypothesis")
@@ -65,6 +73,15 @@ STEPS: Final = (
         "correctness.py",
         ("--device", "{device}", "--jobs", "{jobs}"),
         ("pytest", "hypothesis"),
+    ),
+    Step(
+        "webgpu",
+        "WebGPU: conformance, levels 0 to 2",
+        15,
+        "webgpu.py",
+        ("--levels", "0", "1", "2", *_CONFORMANCE[:-1], "{folder}-webgpu"),
+        _SUITE,
+        backend="webgpu",
     ),
     Step("rates", "Rates", 15, "rates.py", ("--device", "{device}")),
     Step(

@@ -135,7 +135,7 @@ def _rest(result: Mapping[str, Any]) -> list[list[str]]:
 
 
 def _left(name: str, results: Mapping[str, Any]) -> str:
-    if name.startswith("level"):
+    if name.startswith("level") or name == "webgpu":
         parts = [
             f"level {level}: {counts['done']} of {counts['items']} rows and checks done"
             for level, counts in results.get("levels", {}).items()
@@ -351,6 +351,7 @@ _TABLES: Final[dict[str, Callable[[Any, Any], list[str]]]] = {
     "level2": _levels,
     "level3": _levels,
     "level4": _levels,
+    "webgpu": _levels,
     "tests": _tests,
     "rates": _rates,
     "benchmarks": _benchmarks,

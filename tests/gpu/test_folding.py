@@ -12,6 +12,11 @@ def outcome(item, status, **verdict):
     return {"about": "outcome", "level": 2, "item": item, "verdict": found, "error": "it hung"}
 
 
+def test_a_missing_gpu_is_no_failure():
+    found = fold("webgpu", [{"about": "none", "why": "WebGPU finds no GPU"}])
+    assert (found["none"], failures(found)) == ("WebGPU finds no GPU", [])
+
+
 def test_rows_are_counted_and_failures_have_their_reason():
     found = fold(
         "level2",

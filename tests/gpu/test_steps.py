@@ -19,6 +19,13 @@ def test_each_step_has_a_program_a_fold_and_a_unique_name():
     assert STEPS[0].name == "facts"
 
 
+def test_steps_need_the_modules_of_their_backend():
+    for step in STEPS:
+        assert ("pyopencl" in step.packages) is (step.backend == "opencl")
+        assert ("wgpu" in step.packages) is (step.backend == "webgpu")
+    assert {step.backend for step in STEPS} == {"opencl", "webgpu"}
+
+
 def test_steps_share_the_time_by_their_parts():
     total = sum(step.share for step in STEPS)
     assert allowance(STEPS[0], STEPS, 600) == pytest.approx(600 * STEPS[0].share / total)
