@@ -7,7 +7,9 @@ import os
 import re
 import subprocess
 import sys
+import sysconfig
 import tomllib
+from zipfile import ZipFile
 
 import pytest
 from packaging.requirements import Requirement
@@ -85,6 +87,21 @@ def test_project_passes_its_own_linter(project, command):
         check=False,
     )
     assert result.returncode == 0, result.stdout
+
+
+@pytest.mark.parametrize("kind", ["backend", "dialect"])
+@pytest.mark.parametrize(("library", "ending"), [("", "-any.whl"), ("libchip.so", None)])
+def test_a_wheel_with_a_library_names_its_platform(kind, library, ending, tmp_path):
+    made = make("chip", kind, tmp_path / "project")
+    if library:
+        (made.folder / "src" / made.names.package / library).write_bytes(b"compiled")
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(command, cwd=made.folder, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+    assert wheel.name.endswith(ending or f"-py3-none-{platform}.whl")
+    held = {path.rpartition("/")[2] for path in ZipFile(wheel).namelist()}
+    assert library in held or not library
 
 
 def test_metadata(project):

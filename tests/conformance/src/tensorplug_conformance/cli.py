@@ -30,6 +30,7 @@ from tensorplug_conformance.running.journal import Journal, ResumeError
 from tensorplug_conformance.running.opening import NotOpenedError, check_opens
 from tensorplug_conformance.running.progress import progress
 from tensorplug_conformance.running.supervisor import Limits
+from tensorplug_conformance.running.wheels import misplaced_libraries
 from tensorplug_conformance.selftest import Plan, selftest
 
 if TYPE_CHECKING:
@@ -73,6 +74,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
 
 
+def _warn_of_wheel(distribution: str, console: Console) -> None:
+    libraries = misplaced_libraries(distribution) if distribution else []
+    if libraries:
+        console.print(
+            f"[yellow]warning[/]: the wheel of {for_terminal(distribution)} is for all platforms, "
+            f"but holds {for_terminal(', '.join(libraries))}: tag it with its platform",
+            soft_wrap=True,
+            highlight=False,
+        )
+
+
 def _run(options: argparse.Namespace, console: Console) -> int:
     with interrupts.once():
         return _certified(options, console)
@@ -111,6 +123,7 @@ def _certified(options: argparse.Namespace, console: Console) -> int:
             heard=display.heard,
         )
     terminal.show(result, console)
+    _warn_of_wheel(result["backend"].get("distribution", ""), console)
     if options.report is not None:
         try:
             path = report.write(result, options.report)
