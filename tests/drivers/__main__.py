@@ -78,7 +78,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.drivers", description=__doc__)
     names = [driver.name for driver in DRIVERS]
     parser.add_argument("--only", nargs="*", choices=names, metavar="NAME", help=", ".join(names))
-    parser.add_argument("--level", type=int, choices=(2, 3), default=2)
+    parser.add_argument("--level", type=int, choices=(0, 2, 3), default=2, help="0: trials alone")
     parser.add_argument(
         "--limit", type=float, default=30, help="minutes that one step of a driver may take"
     )

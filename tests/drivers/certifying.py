@@ -31,8 +31,8 @@ PART: Final = 24  # kernels of level 3 in one run: few for a hang, many for a st
 class Plan:
     """The work on each driver.
 
-    ``level``: 2 or 3. ``seconds``: the time limit of each command. ``budget``: seconds for level
-    3. ``jobs``: processes of the suite, 0 for its default.
+    ``level``: 2 or 3, or 0 for the trial alone. ``seconds``: the time limit of each command.
+    ``budget``: seconds for level 3. ``jobs``: processes of the suite, 0 for its default.
     """
 
     folder: Path
@@ -66,7 +66,7 @@ def certify(driver: Driver, plan: Plan) -> Result:
         return replace(result, note=f"nothing that was installed has a library of {driver.title}")
     environment.show(library)
     result = _tried(result, environment, plan)
-    if result.refused or result.note:
+    if result.refused or result.note or not plan.level:
         return result
     if driver.watches:
         plan.say("calling every kernel, watched")

@@ -6,13 +6,14 @@ import logging
 import os
 import threading
 from contextlib import nullcontext
+from importlib.metadata import version
 from types import SimpleNamespace
 
 import pytest
 import wgpu
 
 import tensorplug as tp
-from tensorplug_webgpu import adapters, faults, trial
+from tensorplug_webgpu import adapters, faults, plugin, trial
 
 NAMES = (
     ("llvmpipe (LLVM 15.0.6, 256 bits)", "Vulkan", "CPU"),
@@ -198,8 +199,16 @@ def test_adapters_are_listed_the_best_first():
     assert tp.float16 not in infos[1].dtypes
 
 
+@pytest.mark.usefixtures("pretended")
+def test_diagnostics_name_versions():
+    found = plugin.tensorplug_diagnostics()
+    assert found["wgpu"] == version("wgpu")
+    assert found["AMD Radeon RX 7600 (Vulkan)"] == "Acme 1.0"
+
+
 def test_without_adapters_the_error_says_what_to_install(pretended):
     pretended.clear()
+    assert "mesa-vulkan-drivers" in plugin.tensorplug_diagnostics()["adapters"]
     with pytest.raises(tp.errors.BackendUnavailableError, match="mesa-vulkan-drivers"):
         adapters.find()
 

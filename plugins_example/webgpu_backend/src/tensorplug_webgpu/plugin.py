@@ -17,7 +17,7 @@ from tensorplug.plugin import (
 from tensorplug_loops.kernels import kernel_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from tensorplug_webgpu.memory import Box
 
@@ -78,3 +78,19 @@ def tensorplug_kernels(backend: Backend) -> Iterable[KernelTable]:
     from tensorplug_webgpu.backend import WebGPUBackend
 
     return kernels, kernel_table(WebGPUBackend.compile_form, dtypes=backend.dtypes, own=[kernels])
+
+
+@hookimpl
+def tensorplug_diagnostics() -> Mapping[str, str]:
+    """Return the version of wgpu, and of each adapter's driver."""
+    try:
+        import wgpu
+
+        from tensorplug_webgpu import adapters
+    except (ImportError, OSError) as error:
+        return {"wgpu": f"does not load: {error}"}
+    try:
+        found = {adapters.name_of(each): each.info["description"] for each in adapters.find()}
+    except BackendUnavailableError as error:
+        found = {"adapters": str(error)}
+    return {"wgpu": wgpu.__version__, **found}
