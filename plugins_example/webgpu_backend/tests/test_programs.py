@@ -119,3 +119,10 @@ def test_places_without_an_end_are_not_finite():
     attributes = {"interpolation": "nearest", "fill_mode": "constant", "fill_value": 9.0}
     found = tp.run_kernel("Transform", [image, horizon], attributes | {"output_shape": (2, 3)})
     assert found.numpy()[0, :, 1, 0].tolist() == [9, 9]
+
+
+@pytest.mark.parametrize("length", [1, 3, 4, 5, 30, 31, 32, 33, 67, 515, 4099])
+def test_every_element_of_a_row_is_added_once(length):
+    """Loops take several elements at a time, and the rest one by one."""
+    x = np.arange(5 * length, dtype=np.int32).reshape(5, length)
+    np.testing.assert_array_equal(tp.sum(x, axis=1).numpy(), x.sum(axis=1))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from tensorplug.plugin import KernelRefusedError
 from tensorplug.plugin import dtypes as dt
 from tensorplug_loops.machine import Machine
-from tensorplug_loops.statements import Update, arrays_read, inside, name_of
+from tensorplug_loops.statements import Assign, Let, Update, arrays_read, inside, name_of
 from tensorplug_webgpu.functions import EXTREMES, FUNCTIONS
 
 if TYPE_CHECKING:
@@ -24,12 +24,10 @@ if TYPE_CHECKING:
     from tensorplug.plugin import DType, Expression, Scalar
     from tensorplug_loops.statements import (
         Array,
-        Assign,
         Barrier,
         Declare,
         If,
         Kernel,
-        Let,
         Loop,
         Shared,
         Statement,
@@ -137,6 +135,15 @@ def machine(
 def write(kernel: Kernel) -> str:
     """Return the text of a kernel, which it calls ``run``."""
     return _Text(kernel).write()
+
+
+_TIMES: Final = 4  # that a short loop's statements are written one after the other
+_SHORT: Final = 24  # statements of one, at most
+
+
+def _is_short(loop: Loop) -> bool:
+    """Return whether counting costs about as much as what a loop does each time."""
+    return len(loop.body) <= _SHORT and all(isinstance(each, Let | Assign) for each in loop.body)
 
 
 _HALF: Final = re.compile(r"f16|\dh\b")  # the type, or a number of it
@@ -265,9 +272,21 @@ class _Text:
 
     def _loop(self, each: Loop) -> Iterator[str]:
         index, start, stop = each.index, self._value(each.start), self._value(each.stop)
-        yield f"for (var {index}: i32 = {start}; {index} < {stop}; {index} += {each.step}) {{"
-        yield from self._block(each.body, "  ")
-        yield "}"
+        if not _is_short(each):
+            yield f"for (var {index}: i32 = {start}; {index} < {stop}; {index} += {each.step}) {{"
+            yield from self._block(each.body, "  ")
+            yield "}"
+            return
+        body, first = list(self._block(each.body, "    ")), f"{index}_first"
+        yield f"var {first}: i32 = {start};"
+        for times in (_TIMES, 1):
+            end = f"{stop} - {(times - 1) * each.step}" if times > 1 else stop
+            yield f"for (; {first} < {end}; {first} += {times * each.step}) {{"
+            for at in range(times):
+                yield f"  {{ let {index} = {first} + {at * each.step};"
+                yield from body
+                yield "  }"
+            yield "}"
 
     def _if(self, each: If) -> Iterator[str]:
         yield f"if ({self._value(each.condition)}) {{"
