@@ -54,7 +54,7 @@ def trace_scan(trace: Trace, steps: Steps, init: Sequence[Tensor], xs: Sequence[
     traced = _trace(trace, steps.f, types, steps.who)
     hoisted, more = hoist(trace, traced.program, len(init), xs, traced.captured)
     sequences = [*xs, *more]
-    sunk = sink(hoisted, len(init), sequences)
+    sunk = sink(trace, hoisted, len(init), sequences)
     attributes = {
         "body": sunk.program,
         "carries": len(sunk.kept),

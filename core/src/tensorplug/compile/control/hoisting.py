@@ -49,9 +49,12 @@ def hoist(
 
     Returns:
         The program of the rest of a step, and further sequences, whose slices are inputs after
-        those of ``xs``. If there is nothing to record, the same program and an empty list.
+        those of ``xs``. If there is nothing to record, the same program and an empty list: also
+        where ``trace`` does not fold, since a pass back must give the bits of an eager one.
 
     """
+    if not trace.folds:
+        return program, []
     end = carries + len(xs)
     chosen = _choose(program, program.inputs[:carries])
     made = {output for call in chosen for output in call.outputs}

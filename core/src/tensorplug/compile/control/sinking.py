@@ -58,20 +58,23 @@ class Sunk(NamedTuple):
         return [*[carries[at] for at in range(len(init))], *outputs[len(self.kept) : end]]
 
 
-def sink(program: SubProgram, carries: int, sequences: Sequence[Tensor]) -> Sunk:
+def sink(trace: Trace, program: SubProgram, carries: int, sequences: Sequence[Tensor]) -> Sunk:
     """Return the program of a step without the sums of products that are made after the loop.
 
+    There are none where ``trace`` does not fold: a pass back must give the bits of an eager one.
+
     Args:
+        trace: the trace that contains the loop.
         program: of one step; its inputs are the carries, slices of ``sequences``, and captured
             values.
         carries: the number of carries.
-        sequences: tensors of the trace that contains the loop.
+        sequences: tensors of ``trace``.
 
     """
     slices = program.inputs[carries : carries + len(sequences)]
     by_slice: dict[Any, Tensor] = dict(zip(slices, sequences, strict=True))
     made = {output for call in program.calls for output in call.outputs}
-    sums = _find(program, carries, made.union(by_slice))
+    sums = _find(program, carries, made.union(by_slice)) if trace.folds else []
     products = [total for total in sums if total.call.plan.spec is BATCH_MAT_MUL]
     operands = dict.fromkeys(each for total in products for each in total.call.operands())
     stacked = [each for each in operands if each not in by_slice]
