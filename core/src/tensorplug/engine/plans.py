@@ -6,6 +6,7 @@ A plan is resolved once (``engine.resolution``) and cached.
 from __future__ import annotations
 
 import copy
+from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -370,7 +371,8 @@ def resolve_native(plan: Plan, steps: list[Step]) -> bool:
             error.add_note(f"while {owned.owner} prepared {plan.describe()}")
             raise
     else:
-        plan.call = _bind(entry.function, extras)
+        # Without extras, warm calls reach the kernel itself.
+        plan.call = partial(entry.function, **extras) if extras else entry.function
     plan.owner = owned.owner
     plan.how = "native"
     plan.takes_buffers = True
@@ -390,14 +392,3 @@ def extra_arguments(plan: Plan, names: tuple[str, ...]) -> dict[str, Any]:
         else:
             extras[name] = plan.attributes if name == "attributes" else plan.attributes[name]
     return extras
-
-
-def _bind(function: Callable[..., Any], extras: dict[str, Any]) -> Callable[..., Any]:
-    # Warm calls reach the kernel itself then, without a Python call in between.
-    if not extras:
-        return function
-
-    def call(*buffers: Any) -> Any:
-        return function(*buffers, **extras)
-
-    return call
