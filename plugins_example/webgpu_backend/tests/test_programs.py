@@ -126,3 +126,13 @@ def test_every_element_of_a_row_is_added_once(length):
     """Loops take several elements at a time, and the rest one by one."""
     x = np.arange(5 * length, dtype=np.int32).reshape(5, length)
     np.testing.assert_array_equal(tp.sum(x, axis=1).numpy(), x.sum(axis=1))
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.uint32, np.float32])
+def test_products_meet_in_memory(dtype):
+    found = tp.run_kernel(
+        "TensorScatterReduce",
+        [np.ones(2, dtype), np.int32([[0], [1], [0], [0]]), np.array([2, 3, 5, 7], dtype)],
+        {"reduction": "multiply", "include_self": True},
+    )
+    assert found.numpy().tolist() == [70, 3]

@@ -16,7 +16,7 @@ from tensorplug.plugin import KernelRefusedError
 from tensorplug.plugin import dtypes as dt
 from tensorplug_loops.machine import Machine
 from tensorplug_loops.statements import Assign, Let, Update, arrays_read, inside, name_of
-from tensorplug_webgpu.functions import EXTREMES, FUNCTIONS
+from tensorplug_webgpu.functions import EXTREMES, FUNCTIONS, PRODUCT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -253,6 +253,9 @@ class _Text:
 
     def _update(self, each: Update) -> Iterator[str]:
         at, value = self._value(each.offset), self._value(each.value)
+        if each.op == "prod":
+            yield from PRODUCT.format(array=each.array, at=at, value=value).splitlines()
+            return
         if each.array not in self._bits:
             yield f"{_ATOMIC[each.op]}(&{each.array}[{at}], {value});"
             return

@@ -33,6 +33,17 @@ FUNCTIONS: Final = {
     "infinity": "var<private> infinity: u32 = 0x7f800000u;",
 }
 
+# A product of integers, atomically.
+PRODUCT: Final = """{{
+  let at = {at};
+  var before = atomicLoad(&{array}[at]);
+  loop {{
+    let tried = atomicCompareExchangeWeak(&{array}[at], before, before * {value});
+    if (tried.exchanged) {{ break; }}
+    before = tried.old_value;
+  }}
+}}"""
+
 # The greater or the less of two floats, atomically. NaN, told by its bits, stays.
 EXTREMES: Final = """{{
   let at = {at};
