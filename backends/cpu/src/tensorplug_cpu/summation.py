@@ -60,11 +60,17 @@ def groups(shape: Shape, axes: tuple[int, ...]) -> list[Group]:
 
 
 def summer(
-    shape: Shape, axes: tuple[int, ...], dtype: np.dtype[Any], *, keep_dims: bool
+    shape: Shape,
+    axes: tuple[int, ...],
+    dtype: np.dtype[Any],
+    *,
+    keep_dims: bool,
+    wide: np.dtype[Any] | None = None,
 ) -> Callable[[Array], Array]:
     """Return the function that sums arrays of ``shape`` and inexact ``dtype`` along ``axes``.
 
-    ``keep_dims``: whether the summed axes stay, with length 1.
+    ``keep_dims``: whether the summed axes stay, with length 1. ``wide``: the dtype of the sums
+    instead, where one of them or a part of one is too large.
     """
     result_shape = tuple(
         1 if axis in axes else length
@@ -83,7 +89,7 @@ def summer(
 
     def in_double(x: Array) -> Array:
         total = np.add.reduce(x, axis=axes, keepdims=True, dtype=accumulated)
-        return np.asarray(total).reshape(result_shape).astype(dtype)
+        return np.asarray(total).reshape(result_shape).astype(wide or dtype)
 
     return without_overflow(in_steps, in_double)
 

@@ -132,6 +132,9 @@ class Extent:
     def __neg__(self) -> int:
         return -int(self)
 
+    def __abs__(self) -> int:
+        return abs(int(self))
+
     def _compared(self, other: Any, operation: Callable[[Any, Any], bool]) -> Any:
         if isinstance(other, Extent):
             sizes = self.term[0] == other.term[0] == _SIZE  # type: ignore[index]  # no int

@@ -87,9 +87,14 @@ def is_left(spec: KernelSpec, device: Device, state: State, dtype: DType) -> boo
 
 def wide_dtypes(plan: Call) -> frozenset[DType]:
     """Return the dtypes in which a call computes without a kernel; none if it does not widen."""
-    dtypes = [type_.dtype for type_ in plan.operand_types()]
-    wide = [computed(plan.spec, plan.device, plan.state, dtype) for dtype in dtypes]
-    return frozenset(w for w, dtype in zip(wide, dtypes, strict=True) if w is not dtype)
+    wide = set()
+    for type_ in plan.operand_types():
+        dtype = type_.dtype
+        if dtype.compute is not dtype or dtype in _SMALL:
+            chosen = computed(plan.spec, plan.device, plan.state, dtype)
+            if chosen is not dtype:
+                wide.add(chosen)
+    return frozenset(wide)
 
 
 def is_asked(
@@ -104,7 +109,12 @@ def is_asked(
     if entry is not None and entry.dtypes is not None:
         return True
     known = plan.operand_types() if types is None else types
-    return not any(is_left(plan.spec, plan.device, plan.state, type_.dtype) for type_ in known)
+    left = plan.device.capabilities.widens
+    for type_ in known:
+        dtype = type_.dtype
+        if dtype in left and is_left(plan.spec, plan.device, plan.state, dtype):
+            return False
+    return True
 
 
 def _widen(plan: Call) -> Callable[..., Any]:

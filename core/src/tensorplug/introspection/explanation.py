@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from tensorplug.compile.decomposed import find_groups
 from tensorplug.compile.tracing.trace import Trace
+from tensorplug.contract.extents import plain
 from tensorplug.contract.spec import TensorType
+from tensorplug.contract.tensor_types import unwatched
 from tensorplug.dispatch.context import use_context
 from tensorplug.engine import operands
 from tensorplug.engine.build_notice import collecting_sources
@@ -251,14 +253,15 @@ class _Explainer:
         self, spec: KernelSpec, types: Sequence[Any], attributes: Mapping[str, Any]
     ) -> tuple[Explanation, Plan | None]:
         """Return the explanation of a call without its inner calls; no plan if impossible."""
-        device = self._trace.real
+        device, types = self._trace.real, unwatched(list(types))
+        attributes = {name: plain(value) for name, value in attributes.items()}
         start = Explanation(spec.name, spec.describe(types), device.name, None, "", ())
         try:
             with self._collects() as sources:
                 plan, steps = self._engine.explain(spec, device, types, attributes)
         except TensorplugError as error:
             return replace(start, reason=str(error)), None
-        if plan.inputs != list(types):
+        if plan.inputs != types:
             cast = zip(operands.flatten(plan.inputs), operands.flatten(types), strict=True)
             dtype = next(to.dtype for to, given in cast if to.dtype is not given.dtype)
             steps.insert(0, _promotion(dtype))
