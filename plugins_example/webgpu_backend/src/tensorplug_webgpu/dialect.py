@@ -132,9 +132,12 @@ def machine(
     )
 
 
-def write(kernel: Kernel) -> str:
-    """Return the text of a kernel, which it calls ``run``."""
-    return _Text(kernel).write()
+_NUMBERS: Final = "numbers: array<vec4<i32>, "
+
+
+def write(kernel: Kernel, space: str = "uniform") -> str:
+    """Return the text of a kernel, which it calls ``run``; ``space``: that of its numbers."""
+    return _Text(kernel, space).write()
 
 
 _TIMES: Final = 4  # that a short loop's statements are written one after the other
@@ -162,8 +165,9 @@ class _Text:
     that are read. ``_arrays``: declarations of shared ones.
     """
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: Kernel, space: str) -> None:
         self._kernel = kernel
+        self._space = space
         self._helpers: dict[str, str] = {}
         self._made: dict[str, str] = {}
         self._arrays: list[str] = []
@@ -187,7 +191,7 @@ class _Text:
         text = "\n".join(
             [
                 *(self._binding(at, array) for at, array in enumerate(kernel.arrays)),
-                f"@group(0) @binding({bindings}) var<uniform> numbers: array<vec4<i32>, {size}>;",
+                f"@group(0) @binding({bindings}) var<{self._space}> {_NUMBERS}{size}>;",
                 *self._arrays,
                 *self._helpers.values(),
                 f"@compute @workgroup_size({kernel.group_size if together else ALONE})",

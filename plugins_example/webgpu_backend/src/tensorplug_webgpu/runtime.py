@@ -73,6 +73,9 @@ class Runtime:
         usage = wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.STORAGE
         self.nothing = self._device.create_buffer(size=16, usage=usage)  # of empty tensors
         processor = adapters.is_processor(adapter)
+        # Mesa's puts uniforms where loops end into the shader, compiles it anew for each launch,
+        # and keeps what it has compiled: there, numbers are not uniforms.
+        mesa = "llvmpipe" in self.name
         exchanged = 0
         if processor and exchange.FEATURE in features:
             with self.guard.using("a trial"):
@@ -83,10 +86,11 @@ class Runtime:
             group_size=min(limits["max-compute-invocations-per-workgroup"], _GROUP),
             shared_bytes=limits["max-compute-workgroup-storage-size"],
             team=_TEAM if processor else 0,
-            steps=_STEPS if "llvmpipe" in self.name else 0,
+            steps=_STEPS if mesa else 0,
             exchange=exchanged,
         )
-        self._arrays = limits["max-storage-buffers-per-shader-stage"]
+        self._stores_numbers = mesa
+        self._arrays = limits["max-storage-buffers-per-shader-stage"] - mesa
         self._busy = _BUSY_PROCESSOR if processor else _BUSY_GPU
         self._encoder: Any = None
         self._pass: Any = None
@@ -201,7 +205,7 @@ class Runtime:
 
     def _pipeline(self, kernel: Kernel) -> tuple[Any, Any]:
         with self.lock:
-            known = self._texts.get(id(kernel)) or (kernel, dialect.write(kernel))
+            known = self._texts.get(id(kernel)) or (kernel, self._write(kernel))
             _keep(self._texts, id(kernel), known)
             text = known[1]
             _NOTICE.using(text)  # explain shows it
@@ -212,12 +216,17 @@ class Runtime:
             _keep(self._pipelines, text, made)
             return made
 
+    def _write(self, kernel: Kernel) -> str:
+        return dialect.write(kernel, "storage, read" if self._stores_numbers else "uniform")
+
     def _build(self, kernel: Kernel, text: str) -> tuple[Any, Any]:
         device = self._device
         kinds = ["storage" if each.written else "read-only-storage" for each in kernel.arrays]
         entries = [
             {"binding": at, "visibility": wgpu.ShaderStage.COMPUTE, "buffer": {"type": kind}}
-            for at, kind in enumerate([*kinds, "uniform"])
+            for at, kind in enumerate(
+                [*kinds, "read-only-storage" if self._stores_numbers else "uniform"]
+            )
         ]
         module = self.guard.compile(kernel.name, text)
         with self.guard.using(f"preparing {kernel.name!r}"):
@@ -235,9 +244,10 @@ class Runtime:
         with self.guard.using("a launch"):
             return self._device.create_bind_group(layout=bindings, entries=entries)
 
-    def uniform(self, numbers: Array) -> Any:
-        """Return a small buffer of numbers."""
-        usage = wgpu.BufferUsage.UNIFORM
+    def numbers(self, numbers: Array) -> Any:
+        """Return a small buffer of a launch's numbers."""
+        stored = self._stores_numbers
+        usage = wgpu.BufferUsage.STORAGE if stored else wgpu.BufferUsage.UNIFORM
         with self.guard.using("a launch"):
             return self._device.create_buffer_with_data(data=numbers, usage=usage)
 
@@ -283,7 +293,7 @@ class Run:
         values = [*planned.numbers, items, 0]
         numbers = np.zeros(-(-len(values) // 4) * 4, np.int64)
         numbers[: len(values)] = values
-        self._numbers = runtime.uniform(numbers.astype(np.int32))
+        self._numbers = runtime.numbers(numbers.astype(np.int32))
         groups = items
         if kernel.group_size == 1:
             groups = -(-items // (dialect.ALONE * runtime.each(planned)))
