@@ -9,9 +9,13 @@ process's path with that folder at its end: plugins in it are still found.
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
+from typing import Final, NamedTuple
 
+# By these, users and systems end processes: for lack of memory, of processor time, of a terminal.
+_FROM_OUTSIDE: Final = {"SIGKILL", "SIGTERM", "SIGHUP", "SIGINT", "SIGXCPU", "SIGXFSZ"}
 _RUN = "import runpy; runpy.run_module({module!r}, run_name='__main__', alter_sys=True)"
 
 
@@ -31,6 +35,28 @@ def module_arguments(module: str, *arguments: str) -> list[str]:
 def code_arguments(code: str, *arguments: str) -> list[str]:
     """Return the arguments of an interpreter that runs ``code`` with this process's path."""
     return ["-P", "-c", f"import sys; sys.path[:] = {search_path()!r}\n{code}", *arguments]
+
+
+class End(NamedTuple):
+    """How a process ended, in words, and whether something else than its own work ended it."""
+
+    text: str
+    from_outside: bool
+
+
+def describe_end(code: int) -> End:
+    """Return how a process ended that had this ``returncode``.
+
+    Examples:
+        >>> describe_end(-11).text
+        'the process died of SIGSEGV'
+
+    """
+    if code >= 0:
+        return End(f"the process ended with exit status {code}", from_outside=False)
+    names = {number.value: number.name for number in signal.Signals}
+    name = names.get(-code, f"signal {-code}")
+    return End(f"the process died of {name}", name in _FROM_OUTSIDE)
 
 
 def search_path() -> list[str]:

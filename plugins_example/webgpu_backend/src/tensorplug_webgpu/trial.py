@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import signal
 import subprocess
 import sys
 from multiprocessing.spawn import get_executable
@@ -21,7 +20,7 @@ import numpy as np
 import wgpu
 
 from tensorplug.plugin import BackendUnavailableError, SettingsError, child_processes, disk_cache
-from tensorplug_webgpu import adapters
+from tensorplug_webgpu import adapters, single
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,8 +35,6 @@ _FOLDER: Final = disk_cache.CacheFolder(
     CACHE, "tensorplug-webgpu", "verdicts on WebGPU's drivers", ("tensorplug_webgpu",)
 )
 _CODE: Final = "from tensorplug_webgpu.trial import main; main()"
-# By these, users and systems end processes: for lack of memory, of processor time, of a terminal.
-_FROM_OUTSIDE: Final = {"SIGKILL", "SIGTERM", "SIGHUP", "SIGINT", "SIGXCPU", "SIGXFSZ"}
 _known: Final[dict[str, str]] = {}  # verdicts of this process, by key
 
 ITEMS: Final = 6_400
@@ -144,14 +141,13 @@ def _try(facts: str) -> str:
     stages = [line.decode(errors="replace") for line in begun]
     if done.returncode == 0 and stages:
         return stages[-1].removeprefix("done").strip()
+    end = child_processes.describe_end(done.returncode)
     if done.returncode < 0 and stages:
-        names = {number.value: number.name for number in signal.Signals}
-        name = names.get(-done.returncode, f"signal {-done.returncode}")
-        if name not in _FROM_OUTSIDE:
-            return f"the process died of {name} during {stages[-1]}"
-        raise _undecided(f"its process died of {name}")
+        if not end.from_outside:
+            return f"{end.text} during {stages[-1]}"
+        raise _undecided(end.text)
     last = (done.stderr.decode(errors="replace").strip().splitlines() or ["it says nothing"])[-1]
-    raise _undecided(f"its process ended with exit status {done.returncode}: {last}")
+    raise _undecided(f"{end.text}: {last}")
 
 
 def _undecided(why: str) -> UndecidedError:
@@ -183,7 +179,7 @@ def _compute(adapter: wgpu.GPUAdapter) -> str:
         device = adapter.request_device_sync(required_features=[adapters.HALF] if half else [])
         for stage, text, x, expected in _stages(half=half):
             _say(stage)
-            found = _run(device, text, x)
+            found = single.run(device, text, x)
             if not np.allclose(found, expected, rtol=1e-6, atol=0):
                 at = int(np.argmax(found != expected))
                 return f"{stage}: number {at} is {found[at]}, must be {expected[at]}"
@@ -207,23 +203,3 @@ def _stages(*, half: bool) -> Iterator[tuple[str, str, Array, Array]]:
     if half:
         few = (np.arange(ITEMS) % 1000).astype(np.float16)
         yield "half floats", _HALVES, few, few * np.float16(0.5) + np.float16(3)
-
-
-def _run(device: wgpu.GPUDevice, text: str, x: Array) -> Array:
-    """Return what a shader makes of an array."""
-    usage = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC
-    memory = device.create_buffer_with_data(data=x, usage=usage)
-    module = device.create_shader_module(code=text)
-    compute = {"module": module, "entry_point": "run"}
-    pipeline = device.create_compute_pipeline(layout="auto", compute=compute)
-    resource = {"buffer": memory, "offset": 0, "size": memory.size}
-    layout = pipeline.get_bind_group_layout(0)
-    entries = [{"binding": 0, "resource": resource}]
-    encoder = device.create_command_encoder()
-    steps = encoder.begin_compute_pass()
-    steps.set_pipeline(pipeline)
-    steps.set_bind_group(0, device.create_bind_group(layout=layout, entries=entries))
-    steps.dispatch_workgroups(ITEMS // 64)
-    steps.end()
-    device.queue.submit([encoder.finish()])
-    return np.frombuffer(device.queue.read_buffer(memory), x.dtype)

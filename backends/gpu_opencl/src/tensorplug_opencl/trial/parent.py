@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 
     import pyopencl as cl
 
+    from tensorplug.plugin import child_processes
     from tensorplug_opencl.machine.limits import Limits
     from tensorplug_opencl.programs.program import Build
-    from tensorplug_opencl.trial.process import Child, End
+    from tensorplug_opencl.trial.process import Child
 
 SECONDS: Final = 60.0  # a trial takes one or two; a compiler that has not ended by then hangs
 TOGETHER: Final = 4  # trials at once
@@ -225,7 +226,9 @@ def _run_child(
     return not done
 
 
-def _judge_end(end: End, said: str, at: str, passed: list[str], failed: dict[str, str]) -> None:
+def _judge_end(
+    end: child_processes.End, said: str, at: str, passed: list[str], failed: dict[str, str]
+) -> None:
     """Add the stage at which a process has ended to ``failed``, or let it be tried otherwise.
 
     Raises: as ``_run_trial``.

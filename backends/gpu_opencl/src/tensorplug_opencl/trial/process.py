@@ -5,12 +5,11 @@ from __future__ import annotations
 import atexit
 import json
 import os
-import signal
 import subprocess
 import threading
 import time
 from multiprocessing.spawn import get_executable
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.plugin import child_processes
 
@@ -21,15 +20,6 @@ if TYPE_CHECKING:
 IDLE: Final = 10.0  # seconds without a request, after which a child ends
 _ENDING: Final = 5.0  # seconds that it gets for that once it has closed its answers
 _GLANCE: Final = 0.1  # seconds between two looks at the clock
-# By these, users and systems end processes: for lack of memory, of processor time, of a terminal.
-_FROM_OUTSIDE: Final = {"SIGKILL", "SIGTERM", "SIGHUP", "SIGINT", "SIGXCPU", "SIGXFSZ"}
-
-
-class End(NamedTuple):
-    """How a process ended, in words, and whether something else than its own work ended it."""
-
-    text: str
-    from_outside: bool
 
 
 class Child:
@@ -88,11 +78,11 @@ class Child:
             self._deadline = time.monotonic() + IDLE
             self._busy.release()
 
-    def end(self) -> End:
+    def end(self) -> child_processes.End:
         """End the process; return how it ended."""
         atexit.unregister(self.end)
         if os.getpid() != self._parent:
-            return End("", from_outside=True)  # a forked process's parent's
+            return child_processes.End("", from_outside=True)  # a forked process's parent's
         process = self._process
         code = process.poll()
         if code is None:
@@ -109,10 +99,14 @@ class Child:
                 except OSError:  # what it has not read
                     continue
         if self._hung:
-            return End(f"it did not end within {self._hung:.0f} s", from_outside=False)
+            return child_processes.End(
+                f"it did not end within {self._hung:.0f} s", from_outside=False
+            )
         if code is None:
-            return End("the process stopped to answer, and did not end", from_outside=False)
-        return _describe_end(code)
+            return child_processes.End(
+                "the process stopped to answer, and did not end", from_outside=False
+            )
+        return child_processes.describe_end(code)
 
     def dismiss(self) -> None:
         """Let it end once it has done what it was asked for."""
@@ -131,11 +125,3 @@ class Child:
                 self._busy.acquire(blocking=False)  # for good: nothing more is asked
                 self._process.kill()
             time.sleep(_GLANCE)
-
-
-def _describe_end(code: int) -> End:
-    if code >= 0:
-        return End(f"the process ended with exit status {code}", from_outside=False)
-    names = {number.value: number.name for number in signal.Signals}
-    name = names.get(-code, f"signal {-code}")
-    return End(f"the process died of {name}", name in _FROM_OUTSIDE)
