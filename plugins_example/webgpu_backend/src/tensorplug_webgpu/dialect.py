@@ -132,9 +132,6 @@ def machine(
     )
 
 
-_NUMBERS: Final = "numbers: array<vec4<i32>, "
-
-
 def write(kernel: Kernel, space: str = "uniform") -> str:
     """Return the text of a kernel, which it calls ``run``; ``space``: that of its numbers."""
     return _Text(kernel, space).write()
@@ -188,10 +185,11 @@ class _Text:
         numbers = [each.name for each in kernel.numbers] + [ITEMS, ZERO]
         size = -(-len(numbers) // 4)
         bindings = len(kernel.arrays)
+        place = f"@group(0) @binding({bindings}) var<{self._space}>"
         text = "\n".join(
             [
                 *(self._binding(at, array) for at, array in enumerate(kernel.arrays)),
-                f"@group(0) @binding({bindings}) var<{self._space}> {_NUMBERS}{size}>;",
+                f"{place} numbers: array<vec4<i32>, {size}>;",
                 *self._arrays,
                 *self._helpers.values(),
                 f"@compute @workgroup_size({kernel.group_size if together else ALONE})",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from weakref import WeakSet
 
 import numpy as np
@@ -54,6 +54,18 @@ _LIMITS: Final = (
 )
 
 
+class _Numbers(NamedTuple):
+    """Where a launch's numbers lie: in a shader's text, its bindings, and the queue's buffers."""
+
+    space: str
+    binding: str
+    usage: int
+
+
+_UNIFORM: Final = _Numbers("uniform", "uniform", wgpu.BufferUsage.UNIFORM)
+_STORED: Final = _Numbers("storage, read", "read-only-storage", wgpu.BufferUsage.STORAGE)
+
+
 class Runtime:
     """What a backend does with its device."""
 
@@ -89,7 +101,7 @@ class Runtime:
             steps=_STEPS if mesa else 0,
             exchange=exchanged,
         )
-        self._stores_numbers = mesa
+        self._numbers = _STORED if mesa else _UNIFORM
         self._arrays = limits["max-storage-buffers-per-shader-stage"] - mesa
         self._busy = _BUSY_PROCESSOR if processor else _BUSY_GPU
         self._encoder: Any = None
@@ -205,7 +217,10 @@ class Runtime:
 
     def _pipeline(self, kernel: Kernel) -> tuple[Any, Any]:
         with self.lock:
-            known = self._texts.get(id(kernel)) or (kernel, self._write(kernel))
+            known = self._texts.get(id(kernel)) or (
+                kernel,
+                dialect.write(kernel, self._numbers.space),
+            )
             _keep(self._texts, id(kernel), known)
             text = known[1]
             _NOTICE.using(text)  # explain shows it
@@ -216,17 +231,12 @@ class Runtime:
             _keep(self._pipelines, text, made)
             return made
 
-    def _write(self, kernel: Kernel) -> str:
-        return dialect.write(kernel, "storage, read" if self._stores_numbers else "uniform")
-
     def _build(self, kernel: Kernel, text: str) -> tuple[Any, Any]:
         device = self._device
         kinds = ["storage" if each.written else "read-only-storage" for each in kernel.arrays]
         entries = [
             {"binding": at, "visibility": wgpu.ShaderStage.COMPUTE, "buffer": {"type": kind}}
-            for at, kind in enumerate(
-                [*kinds, "read-only-storage" if self._stores_numbers else "uniform"]
-            )
+            for at, kind in enumerate([*kinds, self._numbers.binding])
         ]
         module = self.guard.compile(kernel.name, text)
         with self.guard.using(f"preparing {kernel.name!r}"):
@@ -246,10 +256,8 @@ class Runtime:
 
     def numbers(self, numbers: Array) -> Any:
         """Return a small buffer of a launch's numbers."""
-        stored = self._stores_numbers
-        usage = wgpu.BufferUsage.STORAGE if stored else wgpu.BufferUsage.UNIFORM
         with self.guard.using("a launch"):
-            return self._device.create_buffer_with_data(data=numbers, usage=usage)
+            return self._device.create_buffer_with_data(data=numbers, usage=self._numbers.usage)
 
     def record(self, pipeline: Any, arguments: Any, groups: tuple[int, int]) -> None:
         """Record a launch."""

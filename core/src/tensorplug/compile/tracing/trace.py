@@ -50,9 +50,9 @@ if TYPE_CHECKING:
 class Trace:
     """The recorded calls and reads of one function on one device, in order.
 
-    ``folds``: whether calls that do not depend on the function's arguments run at once, and every
-    run uses their results. ``committed``: whether a tensor of the function is committed to the
-    device, and so all results. ``sizes_read``: by Python code, which may do something else at
+    ``folds``: whether calls that depend on no argument run at once, for every run, and loops may
+    give up calls of their steps. ``committed``: whether a tensor of the function is committed to
+    the device, and so all results. ``sizes_read``: by Python code, which may do something else at
     other sizes; ``exact``: whether it may have read others, too.
     """
 
