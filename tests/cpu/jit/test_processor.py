@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import platform
+import re
 import subprocess
 import sys
 
@@ -10,7 +12,8 @@ import numpy as np
 import pytest
 
 from tensorplug.errors import SettingsError
-from tensorplug_cpu.jit.codegen import processor
+from tensorplug_cpu.jit.codegen import compiler, control_flow, processor
+from tensorplug_cpu.jit.loops import multiplication, partitions
 
 pytest.importorskip("llvmlite")
 
@@ -65,7 +68,8 @@ def test_a_wrong_limit(monkeypatch, limit):
 PROGRAM = """
 import numpy as np
 import tensorplug as tp
-from tensorplug_cpu.jit.codegen import processor
+from tensorplug_cpu.jit.codegen import compiler, control_flow, processor
+from tensorplug_cpu.jit.loops import multiplication, partitions
 x = tp.asarray(np.arange(1 << 16, dtype=np.float32).reshape(256, 256) % 7)
 product = tp.maximum(x @ x, 0)
 print(processor.vector_bytes(), np.asarray(product).sum(dtype=np.float64))
@@ -86,3 +90,35 @@ def test_a_process_with_shorter_vectors(tmp_path, limit):
     vector, total = process.stdout.split()
     assert int(vector) <= limit
     assert float(total) == (x @ x).sum()
+
+
+_AVX512 = ("avx512f", "avx512vl", "avx512dq", "avx512bw")
+NAMED = [
+    ("znver3", ("avx", "avx2", "fma"), "ymm"),
+    ("skylake-avx512", ("avx", "avx2", "fma", *_AVX512), "zmm"),
+    ("sapphirerapids", ("avx", "avx2", "fma", *_AVX512), "zmm"),
+    ("znver4", ("avx", "avx2", "fma", *_AVX512), "zmm"),
+    ("znver5", ("avx", "avx2", "fma", *_AVX512), "zmm"),
+]
+
+
+@pytest.mark.skipif(platform.machine() not in {"x86_64", "AMD64"}, reason="of x86-64")
+@pytest.mark.parametrize(("name", "has", "register"), NAMED)
+def test_the_sums_of_a_tile_stay_in_registers(monkeypatch, name, has, register):
+    import llvmlite.binding as llvm
+
+    monkeypatch.delenv(processor.VECTORS, raising=False)
+    monkeypatch.setattr(llvm, "get_host_cpu_name", lambda: name)
+    monkeypatch.setattr(llvm, "get_host_cpu_features", lambda: dict.fromkeys(has, True))
+    monkeypatch.setattr(
+        llvm.TargetMachine, "emit_object", lambda self, module: self.emit_assembly(module).encode()
+    )
+    texts = []
+    monkeypatch.setattr(control_flow, "compile_function", lambda text, *_: texts.append(text))
+    size = partitions.tile_size(np.dtype("float32"), 2048, 2048)
+    layout = multiplication.Layout(turned=False, panels=True, across=False)
+    multiplication.multiply_function.__wrapped__("float32", size, layout, "linear", bias=False)
+    assembly = compiler._Compiler().compile(texts[0]).decode()
+    sums = re.findall(rf"vfmadd\w+\s.*%{register}", assembly)
+    assert len(sums) >= size.vectors * size.positions
+    assert not re.findall(rf"vmov\w+\s+%{register}\d+, -?\d*\(%rsp\)", assembly)

@@ -27,7 +27,7 @@ _FOLDER: Final = disk_cache.CacheFolder(
     CACHE, "tensorplug-cpu", "compiled loops", ("tensorplug_cpu",)
 )
 _NOTICE: Final = BuildNotice("cpu", "loops")
-_FORMAT: Final = "1"
+_FORMAT: Final = "2"
 MOST_FUNCTIONS: Final = 256  # of one kind, for the sizes that their texts depend on
 _MOST_KEPT: Final = 1024  # modules in memory that no function may need; 100 KiB each
 
@@ -111,6 +111,9 @@ class _Compiler:
         machine = self.machine()
         options = llvm.create_pipeline_tuning_options(speed_level=3)
         options.loop_vectorization = options.slp_vectorization = True
+        # A tile fills the registers, so a second one beside it does not fit: unrolled, as LLVM does
+        # for Zen 4 and Zen 5, products of matrices took 2.5 times as long.
+        options.loop_unrolling = False
         passes = llvm.create_pass_builder(machine, options)
         try:
             module = llvm.parse_assembly(text)
