@@ -32,9 +32,9 @@ WORDS = dt.BOOL | {dt.int32, dt.uint32, dt.float32}  # of a device without 64 bi
 IN_C = dt.BOOL | dt.INTEGER | {dt.float32, dt.float64}
 
 
-def opened(engine, *arguments):
+def opened(engine, *arguments, **limits):
     device = Interpreted(*arguments)
-    table = kernel_table(Interpreted.compile_group)
+    table = kernel_table(Interpreted.compile_group, **limits)
     tp.register_backend(device.name, lambda: device, kernels=[table])
     return Session(lambda: engine, device.name)
 
@@ -92,6 +92,19 @@ def test_form(name, session):
 @pytest.mark.parametrize("name", ["RandomBits", "RandomUniform", "RandomIntegers", "Range"])
 def test_form_without_numbers_of_64_bits(name, session_of_words):
     check(session_of_words, name, [each for each in ENTRIES[name].dtypes if each in WORDS])
+
+
+@pytest.mark.parametrize("name", ["Concat", "Pack"])
+def test_more_tensors_than_a_group_takes_are_joined_in_parts(name):
+    arrays = set()
+
+    def compile_group(group):
+        arrays.add(len(group.inputs) + len(group.outputs))
+        return interpreter(group)
+
+    with isolated_engine() as engine:
+        check(opened(engine, compile_group, arrays=3), name, [dt.int32])
+    assert max(arrays) == 3
 
 
 @pytest.mark.slow

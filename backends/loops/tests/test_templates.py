@@ -160,7 +160,7 @@ def joined(sizes):
     m, n = sizes
     shapes = (3, m, 7), (3, n, 7)
     xs = [Operand(TensorType(F, shape), at) for at, shape in enumerate(shapes)]
-    (form,) = concat(xs, axis=1, out=TensorType(F, (3, m + n, 7)))
+    (form,) = concat(xs, axis=1, out=TensorType(F, (3, m + n, 7)))(3)
     return form.group
 
 

@@ -68,7 +68,7 @@ def test_groups_of_more_arrays_than_the_adapter_takes_are_run_in_parts(monkeypat
         return result
 
     with isolated_engine("webgpu") as engine:
-        monkeypatch.setattr(engine.open("webgpu").backend.runtime, "_arrays", 4)
+        monkeypatch.setattr(engine.open("webgpu").backend.runtime, "arrays", 4)
         xs = [np.arange(5000, dtype=np.float32) + number for number in range(9)]
         expected = xs[0]
         for x in xs[1:]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.plugin import (
     Group,
@@ -21,7 +21,7 @@ from tensorplug_loops.forms.table import Form, FormTable, Operand, Table
 from tensorplug_loops.templates import Sized, arguments, fixed, repeat
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Sequence
 
     from tensorplug.plugin import Backend, DType, KernelEntry
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     Compile = Callable[[Any, Any], Callable[..., Sequence[Any]] | None]
     Upload = Callable[[Any, Table], Any]
 
+ARRAYS: Final = 16  # of a group, where no limit is given: most devices take so many
 _INPUT, _ASKED = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
 
 
@@ -39,6 +40,7 @@ def kernel_table(
     own: Iterable[KernelTable] = (),
     upload: Upload | None = None,
     sized: bool = False,
+    arrays: int = ARRAYS,
 ) -> KernelTable:
     """Return all kernels that have a form, compiled by a backend.
 
@@ -52,6 +54,8 @@ def kernel_table(
             it lives; by its ``from_host`` if not given.
         sized: whether ``compile_group`` takes a ``templates.Sized``, which is planned at new sizes
             by what is known of others, instead of a ``Group``.
+        arrays: inputs and outputs of a group, at most, from 3. Kernels that join more tensors are
+            several groups.
 
     Example:
         The hook of a backend with a method ``compile_group``::
@@ -72,13 +76,18 @@ def kernel_table(
                 continue
             both = kept if entry.dtypes is None else entry.dtypes & (kept or entry.dtypes)
             result.prepare(entry.spec, dtypes=both)(
-                _prepared(entry, compile_group, upload, sized=sized)
+                _prepared(entry, compile_group, upload, sized=sized, arrays=arrays)
             )
     return result
 
 
 def _prepared(
-    entry: KernelEntry, compile_group: Compile, upload: Upload | None, *, sized: bool
+    entry: KernelEntry,
+    compile_group: Compile,
+    upload: Upload | None,
+    *,
+    sized: bool,
+    arrays: int,
 ) -> Callable[..., Any]:
     multiple = entry.spec.multiple_outputs
     keyed = sized and "backend" not in entry.asks
@@ -92,10 +101,11 @@ def _prepared(
         empty = not any(type_.size for type_ in outputs)
 
         def make(types: Sequence[Any], asked: dict[str, Any]) -> list[Form]:
-            made = _empty(outputs) if empty else entry.function(*_operands(types), **asked)
-            return [_named(form, entry) for form in (made if isinstance(made, list) else [made])]
+            made = _empty(outputs) if empty else _made(entry, types, asked, arrays)
+            return [_named(form, entry) for form in made]
 
-        planned = _planned(entry, types, asked, make) if keyed and not empty else None
+        known = entry.spec.name, entry.function, arrays
+        planned = _planned(known, types, asked, make) if keyed and not empty else None
         if planned is None:
             forms = make(types, asked)
             planned = [(fixed(form.group), form.sources) for form in forms]
@@ -121,13 +131,22 @@ def _prepared(
     return prepare
 
 
+def _made(
+    entry: KernelEntry, types: Sequence[Any], asked: dict[str, Any], arrays: int
+) -> list[Form]:
+    made = entry.function(*_operands(types), **asked)
+    if callable(made):
+        made = made(arrays)
+    return made if isinstance(made, list) else [made]
+
+
 def _named(form: Form, entry: KernelEntry) -> Form:
     group = form.group
     return form if group.name else Form(replace(group, name=entry.spec.name), form.sources)
 
 
 def _planned(
-    entry: KernelEntry,
+    entry: Hashable,
     types: Sequence[Any],
     asked: dict[str, Any],
     make: Callable[[Sequence[Any], dict[str, Any]], list[Form]],
@@ -140,7 +159,7 @@ def _planned(
     if given.key is None:
         return None
     # Not by what is made for one table: others of the same device have the same plans.
-    key = entry.spec.name, entry.function, given.key
+    key = entry, given.key
 
     def read(sizes: Sequence[int]) -> list[tuple[int | Table, ...]]:
         return [form.sources for form in make(*given.at(sizes))]

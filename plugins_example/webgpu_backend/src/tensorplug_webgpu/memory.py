@@ -66,8 +66,10 @@ class Pool:
         self._device = device
         self._guard = guard
         self._make_room = make_room
+        limits = device.limits
         self.most = min(
-            device.limits["max-buffer-size"], device.limits["max-storage-buffer-binding-size"]
+            limits["max-buffer-size"] - _LEAST,  # SwiftShader makes none of just that size
+            limits["max-storage-buffer-binding-size"],
         )
         self._free: dict[int, list[wgpu.GPUBuffer]] = defaultdict(list)
         self._lock = Lock()

@@ -14,7 +14,7 @@ from tensorplug.plugin import (
     hookimpl,
     specs,
 )
-from tensorplug_loops.kernels import kernel_table
+from tensorplug_loops.kernels import ARRAYS, kernel_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -77,7 +77,13 @@ def tensorplug_kernels(backend: Backend) -> Iterable[KernelTable]:
         return ()
     from tensorplug_webgpu.backend import WebGPUBackend
 
-    return kernels, kernel_table(WebGPUBackend.compile_form, dtypes=backend.dtypes, own=[kernels])
+    assert isinstance(backend, WebGPUBackend)
+    return kernels, kernel_table(
+        WebGPUBackend.compile_form,
+        dtypes=backend.dtypes,
+        own=[kernels],
+        arrays=min(backend.runtime.arrays, ARRAYS),
+    )
 
 
 @hookimpl

@@ -102,7 +102,7 @@ class Runtime:
             exchange=exchanged,
         )
         self._numbers = _STORED if mesa else _UNIFORM
-        self._arrays = limits["max-storage-buffers-per-shader-stage"] - mesa
+        self.arrays = limits["max-storage-buffers-per-shader-stage"] - mesa
         self._busy = _BUSY_PROCESSOR if processor else _BUSY_GPU
         self._encoder: Any = None
         self._pass: Any = None
@@ -198,9 +198,9 @@ class Runtime:
 
         """
         kernel = planned.kernel
-        if len(kernel.arrays) > self._arrays:
+        if len(kernel.arrays) > self.arrays:
             raise KernelRefusedError(
-                f"{len(kernel.arrays)} arrays are more than the adapter's {self._arrays}"
+                f"{len(kernel.arrays)} arrays are more than the adapter's {self.arrays}"
             )
         if not extents.fit(kernel, planned.numbers, planned.items):
             raise KernelRefusedError("indices do not fit in 32 bits")

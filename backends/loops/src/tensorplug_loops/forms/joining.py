@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import accumulate
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from tensorplug.plugin import TensorType, expressions, specs
 from tensorplug_loops.forms.loops import Loops
@@ -15,22 +16,21 @@ if TYPE_CHECKING:
 forms = FormTable()
 
 
-_MOST: Final = 15  # arrays that a group reads: with its output, most devices take so many
-
-
 def _tree(
     xs: Sequence[Operand],
     count: int,
     axis: int,
     out: TensorType,
     join: Callable[[Sequence[Operand], int, TensorType], Form],
+    arrays: int,
 ) -> list[Form]:
     """Join tensors of ``count`` along an axis; many of them in parts, which follow one another."""
     made: list[Form] = []
-    while len(xs) > _MOST:
+    most = arrays - 1  # besides the output
+    while len(xs) > most:
         parts = []
-        for first in range(0, len(xs), _MOST):
-            part = xs[first : first + _MOST]
+        for first in range(0, len(xs), most):
+            part = xs[first : first + most]
             length = sum(x.shape[axis] for x in part) if join is _concat else len(part)
             shape = *out.shape[:axis], length, *out.shape[axis + 1 :]
             type_ = TensorType(out.dtype, shape)
@@ -41,15 +41,15 @@ def _tree(
 
 
 @forms.form(specs.CONCAT)
-def concat(xs: list[Operand], *, axis: int, out: TensorType) -> list[Form]:
+def concat(xs: list[Operand], *, axis: int, out: TensorType) -> Callable[[int], list[Form]]:
     """Read each operand from where it begins."""
-    return _tree([x for x in xs if x.size] or xs[:1], len(xs), axis, out, _concat)
+    return partial(_tree, [x for x in xs if x.size] or xs[:1], len(xs), axis, out, _concat)
 
 
 @forms.form(specs.PACK)
-def pack(xs: list[Operand], *, axis: int, out: TensorType) -> list[Form]:
+def pack(xs: list[Operand], *, axis: int, out: TensorType) -> Callable[[int], list[Form]]:
     """Choose the operand by its number."""
-    return _tree(xs, len(xs), axis, out, _pack)
+    return partial(_tree, xs, len(xs), axis, out, _pack)
 
 
 def _concat(xs: Sequence[Operand], axis: int, out: TensorType) -> Form:

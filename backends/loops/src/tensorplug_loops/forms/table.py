@@ -85,7 +85,8 @@ class FormTable(KernelTable):
 
         It takes an ``Operand`` for each input (None for an absent one, a list for a variadic
         one), then keyword-only ``out`` and attributes; there are elements to compute. It
-        returns a ``Form``, or a list of them, whose last outputs are the kernel's.
+        returns a ``Form``, or a list of them, whose last outputs are the kernel's; or a function
+        that returns the list, given how many arrays a group may have.
         It raises ``KernelRefusedError`` where it has none.
         """
 
