@@ -25,7 +25,8 @@ row. Those of Vulkan serve the backend webgpu.
 - **trial**: the verdict of the trial that the backend ([opencl](opencl.md), webgpu) runs before
   it opens a device. It refuses an **unsound** device, so that there is nothing to certify
 - **level 2**, **level 3**: how many rows of the conformance suite passed and failed. Level 3
-  covers as many kernels as the run had time for
+  covers as many kernels as the run had time for. **(vendor)**: not strictly, but by the
+  [profile](conformance.md#profiles) `vendor`
 - **watched**: the device is a simulator that finds accesses out of bounds, data races and wrong
   OpenCL calls. The numbers count the kernels without and with such findings
 """
@@ -79,7 +80,9 @@ def _level_2(result: Result) -> str:
         return f"watched: {counts}, {result.watched} calls"
     if not result.level:
         return "·"
-    return f"certified: {counts}" if result.certified else f"**not certified**: {counts}"
+    if not result.certified:
+        return f"**not certified**: {counts}"
+    return f"certified{' (vendor)' * (result.profile == 'vendor')}: {counts}"
 
 
 def _level_3(result: Result) -> str:

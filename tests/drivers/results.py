@@ -34,8 +34,9 @@ class Result:
     """The result of one driver on one processor.
 
     ``trial``: its verdict; ``refused``: why the backend does not open it. ``level``: the one that
-    was run, 0 for none; ``certified``: whether it conforms. ``passed`` and ``failed`` count its
-    rows, or the watched kernels; ``beyond`` counts the rows of level 3: passed, failed, and all.
+    was run, 0 for none; ``certified``: whether it conforms; ``profile``: by which bounds, a
+    vendor's only where it does not conform strictly. ``passed`` and ``failed`` count its rows by
+    these, or the watched kernels; ``beyond`` counts the rows of level 3: passed, failed, and all.
     ``failures``: a line for each row, check or kernel. ``note``: why less was done.
     """
 
@@ -57,6 +58,7 @@ class Result:
     beyond: tuple[int, int, int] = (0, 0, 0)
     failures: tuple[str, ...] = ()
     note: str = ""
+    profile: str = "strict"
 
     @property
     def key(self) -> tuple[str, str]:
@@ -72,23 +74,25 @@ class Result:
 
 def certified(result: Result, report: Report) -> Result:
     """Return ``result`` with a report of the whole level."""
-    passed, failed = _counted(report["rows"])
+    strictly, leniently = (each["conformant"] is True for each in (report, report["vendor"]))
+    result = replace(result, profile="vendor" if leniently and not strictly else "strict")
+    passed, failed = _counted(report["rows"], result)
     return replace(
         result,
         level=report["level"],
-        certified=report["conformant"] is True,
+        certified=strictly or leniently,
         tensorplug=report["tensorplug"],
         passed=passed,
         failed=failed,
-        failures=(*result.failures, *_failures(report)),
+        failures=(*result.failures, *_failures(report, result)),
     )
 
 
 def with_part(result: Result, report: Report, there: int) -> Result:
     """Return ``result`` with a report of some kernels of level 3, which has ``there`` rows."""
     rows = [row for row in report["rows"] if beyond_primitives(row)]
-    passed, failed = _counted(rows)
-    lines = _failures({"rows": rows, "checks": []})
+    passed, failed = _counted(rows, result)
+    lines = _failures({"rows": rows, "checks": []}, result)
     return replace(
         result,
         beyond=(result.beyond[0] + passed, result.beyond[1] + failed, there),
@@ -101,16 +105,20 @@ def beyond_primitives(row: Mapping[str, Any]) -> bool:
     return row["mode"] != "native" or row["kernel"] not in PRIMITIVES
 
 
-def _counted(rows: Iterable[Mapping[str, Any]]) -> tuple[int, int]:
-    counts = Counter(row["status"] for row in rows)
+def _status(row: Mapping[str, Any], result: Result) -> str:
+    return str(row["vendor" if result.profile == "vendor" else "status"])
+
+
+def _counted(rows: Iterable[Mapping[str, Any]], result: Result) -> tuple[int, int]:
+    counts = Counter(_status(row, result) for row in rows)
     return sum(counts[status] for status in PASSED), sum(counts[status] for status in _FAILED)
 
 
-def _failures(report: Report) -> list[str]:
+def _failures(report: Report, result: Result) -> list[str]:
     checks = [check for check in report["checks"] if check["status"] == "fail"]
     found = [f"check {check['check']}: {_first(check['message'])}" for check in checks]
     for row in report["rows"]:
-        if row["status"] in _FAILED:
+        if _status(row, result) in _FAILED:
             name = f"{row['kernel']} {row['dtype']} {row['mode']}"
             told = [
                 f"{failure['case']}: {_first(failure['message'])}"

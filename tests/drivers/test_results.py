@@ -128,6 +128,15 @@ def test_reports_certify_drivers() -> None:
     assert found.wrong
 
 
+@pytest.mark.parametrize(("vendor", "told"), [(True, " (vendor): 2 passed"), (False, "")])
+def test_a_vendors_bounds_certify_where_the_strict_ones_do_not(*, vendor: bool, told: str) -> None:
+    rows = [*ROWS[:2], row("Neg", "float32", "native", "fail", **FAILED, vendor="pass native")]
+    verdict = {"conformant": vendor, "blocked_by": []}
+    found = results.certified(SOUND, report(2, rows, conformant=False, vendor=verdict))
+    assert (found.certified, found.wrong, found.failed) == (vendor, not vendor, not vendor)
+    assert (f"| certified{told} |" in matrix.section([found])) is vendor
+
+
 def test_parts_of_level_3_add_up_without_rows_of_level_2() -> None:
     rows = [row("Add", "float32", "native", "pass native")]  # a primitive: level 2
     rows += [row("Add", "float32", "gradient", "pass gradient")]

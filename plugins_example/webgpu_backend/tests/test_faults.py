@@ -71,6 +71,7 @@ def guard(backend):
     ("error", "expected"),
     [
         (wgpu.GPUOutOfMemoryError("Out of memory"), tp.errors.BackendMemoryError),
+        (wgpu.GPUValidationError("Not enough memory left."), tp.errors.BackendMemoryError),
         (wgpu.GPUValidationError("another"), faults.UsageError),
     ],
 )

@@ -28,6 +28,7 @@ _GLANCE: Final = 1.0  # seconds between two looks at the thread that waits for t
 _LOST: Final = "device is lost"  # of wgpu-native, which has no kind of error of its own for it
 _BEGINS: Final = "DEVICE LOST!"  # wgpu's log, before the line that tells the cause
 _TELLS: Final = "The WGPU device was lost "
+_FULL: Final = "Not enough memory left"  # SwiftShader's, as a validation error
 _LINES: Final = 20
 _BUG: Final = "This is a fault of tensorplug-webgpu: please report it"
 
@@ -139,8 +140,9 @@ class Guard:
         if _LOST in str(error):
             self.lost = self.lost or str(error).splitlines()[-1].strip()
             return self._explain_loss(action)
-        if isinstance(error, wgpu.GPUOutOfMemoryError):
+        if isinstance(error, wgpu.GPUOutOfMemoryError) or _FULL in str(error):
             return BackendMemoryError(f"{self.name} ran out of memory during {action}")
+        _log.error("WebGPU refused %s: %s", action, error)  # what is raised may be suppressed
         return UsageError(f"{self.name}: WebGPU refused {action}: {error}. {_BUG}")
 
     def _explain_loss(self, action: str) -> DeviceLostError:
@@ -173,6 +175,7 @@ class Guard:
                 self._messages.clear()
                 lines = [line for line in str(error).splitlines() if line.strip()]
                 log = "\n".join(lines[:_LINES])
+                _log.error("WebGPU refused the shader of %r: %s", kernel, log)
                 raise ShaderError(
                     f"{self.name} refused the shader of {kernel!r}:\n{log}"
                 ) from error
@@ -194,6 +197,8 @@ def _watch(guard: Guard) -> None:
     logging.getLogger("wgpu").addFilter(_messages)  # once, however often it is called
 
 
+_log: Final = logging.getLogger("tensorplug_webgpu")
+_log.addHandler(logging.NullHandler())  # it is silent unless a program wants logs
 _current: Final = threading.local()  # the guard of what a thread is doing
 _pollers: Final[WeakValueDictionary[int, Guard]] = WeakValueDictionary()  # by wgpu's threads
 _messages: Final = _Messages()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import random
 import sys
@@ -86,6 +87,16 @@ def test_clean_calls_change_nothing() -> None:
     before = Surroundings()
     verdict = run_row(Session(build_engine, "cpu"), NEG, ROW, 0)
     assert (verdict.status, before.fault()) == ("pass native", "")
+
+
+def test_errors_in_the_log_are_heard() -> None:
+    """Also where a filter takes them out, as ``selftest`` tries; warnings are none."""
+    before = Surroundings()
+    logging.getLogger("a driver").warning("it is slow")
+    assert before.fault() == ""
+    logging.getLogger("a driver").error("a buffer is %s", "small")
+    assert before.fault() == "it logged 1 errors, the last by a driver: a buffer is small"
+    assert Surroundings().fault() == ""
 
 
 def test_variables_may_be_added_and_not_changed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -77,6 +77,7 @@ MISBEHAVIOUR: Final[Sequence[Misbehaviour]] = (
         "leaves a child when closed", "leaves_a_child_at_close", _CLOSED, "fail", "child processes"
     ),
     Misbehaviour("prints in a kernel", "prints_while_computing", _NEG, "fail", "it printed"),
+    Misbehaviour("logs an error", "logs_an_error", _NEG, "fail", "a driver: a buffer"),
     Misbehaviour("leaks", "keeps_everything", _NEG, "fail", "a leak", alone=True),
     Misbehaviour("claims a primitive and refuses", "refuses", _NEG, "missing", "not today"),
     Misbehaviour(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import logging
 import os
 import subprocess
 import sys
@@ -105,6 +106,18 @@ def prints_while_computing() -> Engine:
 
     def neg(x: Any) -> Any:
         sys.stdout.write("negating\n")
+        return np.asarray(-x)
+
+    return _with_neg(neg)
+
+
+def logs_an_error() -> Engine:
+    """Return an engine in which Neg logs an error, and a filter takes it out of the log."""
+    logger = logging.getLogger("a driver")
+    logger.addFilter(lambda _: False)
+
+    def neg(x: Any) -> Any:
+        logger.error("a buffer is too small")
         return np.asarray(-x)
 
     return _with_neg(neg)

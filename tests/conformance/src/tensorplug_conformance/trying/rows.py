@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tensorplug.plugin import GradientNotFoundError, KernelNotFoundError, KernelRefusedError
 from tensorplug.plugin import dtypes as dt
-from tensorplug_conformance.case import flat, mapped
+from tensorplug_conformance.case import MARK, flat, mapped
 from tensorplug_conformance.comparing.vendor import ToleratedError
 from tensorplug_conformance.denominator import cases_of
 from tensorplug_conformance.points.gradients import WrongGradientError, judge_gradient
@@ -94,10 +94,14 @@ def run_row(
             if len(verdict.failures) < KEPT:
                 verdict.failures.append(failure)
     changed = surroundings.fault()
-    if changed and cases[0].id not in verdict.failed:
-        verdict.passed -= 1
-        verdict.failed.insert(0, cases[0].id)
-        verdict.failures.insert(0, Failure.of(cases[0], f"in the calls of this row, {changed}"))
+    if changed:  # no bounds excuse it
+        first = cases[0].id
+        verdict.passed -= first not in verdict.failed
+        verdict.failed = [first, *(each for each in verdict.failed if each != first)]
+        verdict.tolerated = [each for each in verdict.tolerated if each != first]
+        failure = Failure.of(cases[0], f"in the calls of this row, {changed}")
+        others = [each for each in verdict.failures if each.case.partition(MARK)[0] != first]
+        verdict.failures = [failure, *others][:KEPT]
     refusals = sum(isinstance(case.expected, type) for case in cases)
     verdict.status = _status(row, verdict, refusals)
     if verdict.status == "not claimed":

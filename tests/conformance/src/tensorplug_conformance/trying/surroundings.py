@@ -2,7 +2,7 @@
 
 Whoever uses a backend has settings of their own: what NumPy does on overflow, where a random
 generator stands, the folder, the rounding of floats. The suite reads these before and after; a
-backend that changes one is named, with what it changed.
+backend that changes one is named, with what it changed. So is one that logs an error.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 _ONE, _HALF_ULP, _SMALLEST, _TWO = 1.0, 2.0**-53, 2.0**-1022, 2.0
 _QUOTED: Final = 80  # characters of a value
+_LOGGED: Final = 1000  # of what is logged as an error
 _WATCHED: Final = (builtins, math, os, time, random, np, np.linalg, gc, warnings)
 _CORE: Final = "tensorplug"
 _OWN: Final = ("tensorplug_conformance", "tensorplug.")
@@ -115,10 +116,37 @@ if sys.platform == "linux":
     _SETTINGS["the processors of the process"] = lambda: os.sched_getaffinity(0)
 
 
-class Surroundings:
-    """The settings as they are now."""
+class _Errors:
+    """Makes the records of all loggers, and keeps the texts of errors. A filter hides none."""
 
     def __init__(self) -> None:
+        self.texts: list[str] = []
+        self._make: Callable[..., logging.LogRecord] | None = None
+
+    def listen(self) -> None:
+        """Hear of all that is logged from now on."""
+        if self._make is None:
+            self._make = logging.getLogRecordFactory()
+            logging.setLogRecordFactory(self)
+
+    def __call__(self, *arguments: Any, **named: Any) -> logging.LogRecord:
+        """Return a record."""
+        assert self._make is not None
+        record = self._make(*arguments, **named)
+        if record.levelno >= logging.ERROR:
+            self.texts.append(f"{record.name}: {record.getMessage()}"[:_LOGGED])
+        return record
+
+
+_errors: Final = _Errors()
+
+
+class Surroundings:
+    """The settings as they are now, and what is logged as an error from now on."""
+
+    def __init__(self) -> None:
+        _errors.listen()
+        self._logged = len(_errors.texts)
         self._before = {name: read() for name, read in _SETTINGS.items()}
 
     def changed(self) -> dict[str, tuple[Any, Any]]:
@@ -139,8 +167,10 @@ class Surroundings:
         return changes
 
     def fault(self) -> str:
-        """Return what was changed, as text; empty if nothing was."""
-        return _listed(self.changed())
+        """Return what was changed or logged, as text; empty if nothing was."""
+        logged = _errors.texts[self._logged :]
+        told = f"it logged {len(logged)} errors, the last by {logged[-1]}" if logged else ""
+        return "; ".join(filter(None, [_listed(self.changed()), told]))
 
 
 def _listed(changed: Mapping[str, tuple[Any, Any]]) -> str:

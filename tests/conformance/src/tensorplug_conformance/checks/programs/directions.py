@@ -19,6 +19,7 @@ from tensorplug_conformance.extensions import extension_tables
 from tensorplug_conformance.points.gradient_points import STENCIL, STEP, Point, WrongGradientError
 from tensorplug_conformance.points.gradients import compare_slopes
 from tensorplug_conformance.points.second_gradients import ALONG, directions_of, moved
+from tensorplug_conformance.trying.needs import lacks_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -42,11 +43,7 @@ def _points(session: Session) -> Iterator[tuple[CaseEntry, Case]]:
         items = [
             case
             for case in entry.gradient_cases(Corpus(chosen[0], 0, f"{name}:gradient"))
-            if not isinstance(case.expected, tuple)
-            and all(
-                output.dtype in served
-                for output in entry.spec.resolve(case.types, case.attributes)[1]
-            )
+            if not isinstance(case.expected, tuple) and not lacks_dtype(session, entry.spec, case)
         ]
         for case in items[:: max(1, len(items) // _POINTS)][:_POINTS]:
             yield entry, case
