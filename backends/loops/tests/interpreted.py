@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.plugin import TensorType
+from tensorplug.plugin import TensorType, expressions
 from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.interpreter import interpreter
 
@@ -24,6 +24,7 @@ class Interpreted:
     name, device = "interpreted", "groups on NumPy's arrays"
     survives_fork = True
     least_group = 1 << 30
+    functions = frozenset(expressions.FUNCTIONS)
 
     def __init__(
         self,

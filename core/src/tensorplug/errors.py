@@ -181,7 +181,10 @@ class KernelNotFoundError(TensorplugError, NotImplementedError):
 
 
 class KernelRefusedError(TensorplugError, NotImplementedError):
-    """Raised by a kernel's preparation to decline types or attributes, with the reason."""
+    """Raised by a backend to decline a call or a group, with the reason.
+
+    By a kernel's preparation, or by ``compile_group``.
+    """
 
 
 class KernelOutputError(TensorplugError, RuntimeError):

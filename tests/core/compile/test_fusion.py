@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug.contract import inference
+from tensorplug.contract import expressions, inference
 from tensorplug.contract.spec import KernelSpec
 from tensorplug.dispatch.calls import dispatch
 from tensorplug.dispatch.context import Context, use_context
 from tensorplug.engine.plans import Plan
+from tensorplug.errors import KernelRefusedError
 from tensorplug_conformance.interpreter import interpreter
 from tensorplug_conformance.selftest.delegates import Delegate
 from tensorplug_conformance.selftest.programs.engines import delegating
@@ -29,18 +30,27 @@ RNG = np.random.default_rng(7)
 
 
 class Compiler(Delegate):
-    """Computes the groups that ``takes`` accepts by an interpreter, and remembers those asked."""
+    """Computes the groups that ``takes`` accepts by an interpreter, and remembers those asked.
+
+    A text is the reason why one is declined.
+    """
 
     least_group = 12
+    functions = frozenset(expressions.FUNCTIONS)
 
-    def __init__(self, clean: Any, takes: Callable[[Group], bool], asked: list[Group]) -> None:
+    def __init__(
+        self, clean: Any, takes: Callable[[Group], bool | str], asked: list[Group]
+    ) -> None:
         super().__init__(clean)
         self.takes = takes
         self.asked = asked
 
     def compile_group(self, group: Group) -> Any:
         self.asked.append(group)
-        return interpreter(group) if self.takes(group) else None
+        taken = self.takes(group)
+        if isinstance(taken, str):
+            raise KernelRefusedError(taken)
+        return interpreter(group) if taken else None
 
 
 class Compiled:
@@ -48,10 +58,10 @@ class Compiled:
 
     def __init__(self) -> None:
         self.asked: list[Group] = []
-        self.takes: Callable[[Group], bool] = lambda _: True
+        self.takes: Callable[[Group], bool | str] = lambda _: True
         self.engine = delegating(partial(Compiler, takes=self._decide, asked=self.asked))
 
-    def _decide(self, group: Group) -> bool:
+    def _decide(self, group: Group) -> bool | str:
         return self.takes(group)
 
     def run(self, f: Callable[..., Any], *arrays: Any) -> tuple[list[Any], list[Any], list[Group]]:

@@ -49,6 +49,7 @@ def test_a_program_shows_its_groups(compiled: Compiled) -> None:
 ALONE: list[Any] = [
     (tp.sort, lambda _: True, "neither elementwise nor a reduction"),
     (lambda x: tp.exp(x) * 2, lambda _: False, "declined by the backend"),
+    (lambda x: tp.exp(x) * 2, lambda _: "no room", "declined by the backend: no room"),
     (lambda x: tp.exp(x[:2, :2]), lambda _: True, "few calls on fewer than 12 elements"),
     (lambda x: tp.reshape(x, (ROWS, 1, COLUMNS)), lambda _: True, "moves no elements"),
     (tp.sum, lambda _: True, "one pass as it is"),
@@ -63,6 +64,17 @@ def test_a_program_shows_why_a_call_is_alone(
     lines = shown(compiled, f, X)
     assert lines[0].endswith("0 groups>")
     assert [line for line in lines if " = " in line][-1].endswith(f", alone: {reason}")
+
+
+def test_a_program_shows_why_a_group_runs_in_parts(compiled: Compiled) -> None:
+    compiled.takes = lambda group: "no reductions" if group.reductions else True
+    lines = shown(compiled, lambda x: tp.sum(tp.exp(x) * x), X)
+    assert lines[0] == "<Program on cpu: 3 calls, 1 group>"
+    assert lines[-3:] == [
+        "group 1: Exp+Multiply of %0 -> %2, by cpu over 30",
+        "Exp+Multiply+Sum: declined by the backend: no reductions",
+        "return %3",
+    ]
 
 
 def _exp(x):
@@ -91,13 +103,14 @@ def test_a_group_shows_which_memory_it_overwrites() -> None:
     [
         ("Softmax", {"dim": 1}, True, "Softmax, by cpu"),
         ("Softmax", {"dim": 1}, False, "none: declined by the backend"),
+        ("Softmax", {"dim": 1}, "no loops", "none: declined by the backend: no loops"),
         ("Exp", {}, True, "none: one pass as it is"),
         ("Sort", {}, True, "none: neither elementwise nor a reduction"),
         (TWO_STEPS, {}, True, "TwoSteps, by cpu"),
     ],
 )
 def test_an_explanation_names_the_groups(
-    compiled: Compiled, spec: Any, attributes: Any, takes: bool, step: str
+    compiled: Compiled, spec: Any, attributes: Any, takes: bool | str, step: str
 ) -> None:
     compiled.takes = lambda _: takes
     with (

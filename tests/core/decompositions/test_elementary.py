@@ -9,7 +9,7 @@ import pytest
 from tests.core.support import expressions_interpreter as interpreter
 
 from tensorplug.contract import dtypes as dt
-from tensorplug.contract.elementary import BOUNDS, expand
+from tensorplug.contract.elementary import BOUNDS, expand, spell_out
 from tensorplug.contract.expressions import FUNCTIONS, function, linearize, parameter
 from tensorplug.errors import DTypeError
 
@@ -174,3 +174,17 @@ def test_integers_are_of_the_numbers_size(name, dtype):
 def test_other_operations_are_refused():
     with pytest.raises(DTypeError, match=r"expand: add of float32 is not in FUNCTIONS"):
         expand(parameter(0, dt.float32) + 1.0)
+
+
+def test_functions_are_spelled_out_but_for_some():
+    x = parameter(0, dt.float32)
+    outer = function("sin", function("exp", x) + function("tanh", x))
+    for kept in (set(), {"exp"}, {"sin", "tanh"}, set(FUNCTIONS)):
+        (root,) = spell_out([outer], kept)
+        found = {node.op for node in linearize([root])} & FUNCTIONS.keys()
+        assert found == {"sin", "exp", "tanh"} & kept
+    numbers = np.float32([-1.5, 0, 0.25, 3])
+    (root,) = spell_out([outer], ())
+    wide = numbers.astype(np.float64)
+    expected = np.sin(np.exp(wide) + np.tanh(wide))
+    np.testing.assert_allclose(interpreter.interpret(root, [numbers]), expected, rtol=2e-6)

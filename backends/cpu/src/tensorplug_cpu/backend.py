@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug.plugin import BackendMemoryError, DType, Group, TensorType
+from tensorplug.plugin import BackendMemoryError, DType, Group, TensorType, expressions
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu import gaps, groups
 from tensorplug_cpu.constants import bind
@@ -41,6 +41,7 @@ class CpuBackend:
     """Buffers are ``numpy.ndarray``, of rank 0 too, with any strides, and never written to."""
 
     survives_fork = True  # plain memory, and NumPy starts no threads of its own
+    functions = frozenset(expressions.FUNCTIONS)
 
     @property
     def name(self) -> str:

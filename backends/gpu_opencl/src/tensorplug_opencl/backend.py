@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyopencl.tools import PooledBuffer, PooledSVM
 
-from tensorplug.plugin import DType, Group, KernelRefusedError, TensorType
+from tensorplug.plugin import DType, Group, TensorType, expressions
 from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import device as devices
 from tensorplug_opencl.memory.buffers import DeviceBuffer
@@ -39,6 +39,7 @@ class OpenCLBackend(OpenedDevice):
     """One OpenCL device, opened. Kernels know its base class."""
 
     name = "opencl"
+    functions = frozenset(expressions.FUNCTIONS)
 
     @classmethod
     def open(cls, number: str | None) -> OpenCLBackend:
@@ -103,14 +104,16 @@ class OpenCLBackend(OpenedDevice):
         return 1
 
     def compile_group(self, group: Group) -> Callable[..., list[DeviceBuffer]] | None:
-        """Return a function that computes a group, or None to decline it."""
+        """Return a function that computes a group, or None to decline it.
+
+        Raises:
+            KernelRefusedError: the same, with the reason, such as too many arguments.
+
+        """
         from tensorplug_loops.templates import sized  # late: loads kernels
         from tensorplug_opencl.groups import loops
 
-        try:
-            return loops.compile_group(sized(group), self.runtime)
-        except KernelRefusedError:  # too many arguments
-            return None
+        return loops.compile_group(sized(group), self.runtime)
 
     def compile_form(self, group: Sized) -> Callable[..., list[DeviceBuffer]] | None:
         """Return a function that computes the group of a kernel, or None to decline it."""

@@ -263,8 +263,19 @@ class CompilesGroups(Protocol):
         group takes the place of at least four kernel calls.
         """
 
+    @property
+    def functions(self) -> frozenset[str]:
+        """The elementary functions that the device computes: names in ``expressions.FUNCTIONS``.
+
+        Each is one operation of a group, whether or not there is a kernel for it. The core spells
+        out all others by ``expressions.OPERATIONS``, as ``algorithms.elementary.expand`` does.
+        """
+
     def compile_group(self, group: Group) -> Callable[..., Sequence[Buffer]] | None:
-        """Return a function that computes a group, or None to decline it.
+        """Return a function that computes a group.
+
+        None declines the group; so does ``KernelRefusedError``, whose text says why in the
+        program's text and in ``explain``.
 
         The function takes the buffers of ``group.inputs`` positionally, and returns buffers for
         ``group.outputs``, which are new; it must not change an input but as ``GroupOutput.into``

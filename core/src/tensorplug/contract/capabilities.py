@@ -12,7 +12,8 @@ field                methods of the backend                   without them
 ``exchanges``        ``dlpack_device``, ``to_dlpack``,         other libraries get copies in host
                      ``from_dlpack``                          memory
 ``exclusive``        ``exclusive``                            each assignment copies the tensor
-``groups``           ``compile_group``, ``least_group``       kernels run one by one
+``groups``           ``compile_group``, ``functions``,        kernels run one by one
+                     ``least_group``
 ``loops``            ``compile_loop``                         loops run step by step
 ``reuses``           ``owns_memory``                          groups take new memory
 ``binds``            ``bind_constants``                       each run prepares constants again
@@ -44,6 +45,7 @@ from tensorplug.contract.backend import (
     SharesHostMemory,
     Trims,
 )
+from tensorplug.contract.expressions import FUNCTIONS
 from tensorplug.contract.loop_bodies import CompilesLoops
 from tensorplug.errors import RegistrationError
 
@@ -80,14 +82,21 @@ def of(backend: Backend) -> Capabilities:
     """Return the capabilities of ``backend``.
 
     Raises:
-        RegistrationError: it has some methods of a capability, but not all of them; or its guide
-            is no text.
+        RegistrationError: it has some methods of a capability, but not all of them; its guide is
+            no text; or its groups have functions that expressions lack.
 
     """
     guide = getattr(backend, "kernel_guide", "")
     if not isinstance(guide, str):
         raise RegistrationError(
             f"backend {backend.name!r}: kernel_guide must be a str, got {type(guide).__name__}"
+        )
+    groups = _find(backend, CompilesGroups)
+    unknown = sorted({*groups.functions} - FUNCTIONS.keys()) if groups else []
+    if unknown:
+        raise RegistrationError(
+            f"backend {backend.name!r}: functions may have {', '.join(sorted(FUNCTIONS))}, got "
+            f"{', '.join(unknown)}"
         )
     measures = _find(backend, Measures)
     trims = _find(backend, Trims)
@@ -101,7 +110,7 @@ def of(backend: Backend) -> Capabilities:
         shares_memory=_find(backend, SharesHostMemory),
         exchanges=_find(backend, ExchangesDeviceMemory),
         exclusive=overwrites and overwrites.exclusive,
-        groups=_find(backend, CompilesGroups),
+        groups=groups,
         loops=_find(backend, CompilesLoops),
         reuses=_find(backend, ReusesMemory),
         binds=_find(backend, BindsConstants),

@@ -49,58 +49,58 @@ class Operation(NamedTuple):
     """What an operation takes and gives.
 
     ``operands``: their number. ``dtypes``: those that they may have; all operands have the same
-    one, but for ``where``, whose first is a bool. ``gives``: the dtype of the result, None for
-    that of the operands.
+    one, but for ``where``, whose first is a bool. ``meaning``: of operands a, b and c. ``gives``:
+    the dtype of the result, None for that of the operands.
     """
 
     operands: int
     dtypes: frozenset[DType]
+    meaning: str = ""
     gives: DType | None = None
 
 
 _LOGICAL: Final = dt.BOOL
 _BITS: Final = dt.INTEGER | dt.BOOL
+_ORDERED: Final = dt.REAL | dt.BOOL
 
 OPERATIONS: Final[dict[str, Operation]] = {
-    # Integers wrap. The dtypes of `cast` and `bitcast` are those of the operand.
-    "add": Operation(2, dt.NUMERIC),
-    "subtract": Operation(2, dt.NUMERIC),
-    "multiply": Operation(2, dt.NUMERIC),
-    "divide": Operation(2, dt.INEXACT),  # complex: finite wherever the quotient is
-    # Rounds down; an integer divided by 0 gives 0, and so does its remainder.
-    "floor_divide": Operation(2, dt.REAL),
-    "remainder": Operation(2, dt.REAL),  # has the sign of the divisor
-    "negative": Operation(1, dt.NUMERIC),
-    "abs": Operation(1, dt.REAL),
-    # NaN if an operand is NaN; either of 0.0 and -0.0.
-    "maximum": Operation(2, dt.REAL),
-    "minimum": Operation(2, dt.REAL),
-    # a * b + c, rounded once or twice, whichever is faster.
-    "fma": Operation(3, dt.FLOATING),
-    "floor": Operation(1, dt.FLOATING),
-    "ceil": Operation(1, dt.FLOATING),
-    "trunc": Operation(1, dt.FLOATING),
-    "round": Operation(1, dt.FLOATING),  # halves to even
-    "sqrt": Operation(1, dt.FLOATING),  # correctly rounded
-    "copysign": Operation(2, dt.FLOATING),
-    # False if an operand is NaN.
-    "equal": Operation(2, dt.FIXED, dt.bool_),
-    "less": Operation(2, dt.REAL | dt.BOOL, dt.bool_),
-    "less_equal": Operation(2, dt.REAL | dt.BOOL, dt.bool_),
-    "logical_and": Operation(2, _LOGICAL),
-    "logical_or": Operation(2, _LOGICAL),
-    "logical_not": Operation(1, _LOGICAL),
-    "bitwise_and": Operation(2, _BITS),
-    "bitwise_or": Operation(2, _BITS),
-    "bitwise_xor": Operation(2, _BITS),
-    "bitwise_not": Operation(1, _BITS),
-    # By as many bits as the type has, or more: 0, or the sign of what is shifted to the right.
-    "bitwise_left_shift": Operation(2, dt.INTEGER),
-    "bitwise_right_shift": Operation(2, dt.INTEGER),
-    "where": Operation(3, dt.FIXED),
+    "add": Operation(2, dt.NUMERIC, "a + b; integers wrap"),
+    "subtract": Operation(2, dt.NUMERIC, "a - b; integers wrap"),
+    "multiply": Operation(2, dt.NUMERIC, "a * b; integers wrap"),
+    "divide": Operation(2, dt.INEXACT, "a / b; complex: finite wherever the quotient is"),
+    "floor_divide": Operation(2, dt.REAL, "a / b rounded down; an integer divided by 0 gives 0"),
+    "remainder": Operation(2, dt.REAL, "has the sign of b; of an integer divided by 0, it is 0"),
+    "negative": Operation(1, dt.NUMERIC, "-a; integers wrap"),
+    "abs": Operation(1, dt.REAL, "|a|; integers wrap"),
+    "maximum": Operation(2, dt.REAL, "NaN if an operand is; either of 0.0 and -0.0"),
+    "minimum": Operation(2, dt.REAL, "NaN if an operand is; either of 0.0 and -0.0"),
+    "fma": Operation(3, dt.FLOATING, "a * b + c, rounded once or twice, whichever is faster"),
+    "floor": Operation(1, dt.FLOATING, "rounded down"),
+    "ceil": Operation(1, dt.FLOATING, "rounded up"),
+    "trunc": Operation(1, dt.FLOATING, "rounded towards 0"),
+    "round": Operation(1, dt.FLOATING, "rounded, halves to even"),
+    "sqrt": Operation(1, dt.FLOATING, "correctly rounded"),
+    "copysign": Operation(2, dt.FLOATING, "|a| with the sign of b"),
+    "equal": Operation(2, dt.FIXED, "a == b; false if an operand is NaN", dt.bool_),
+    "less": Operation(2, _ORDERED, "a < b; false if an operand is NaN", dt.bool_),
+    "less_equal": Operation(2, _ORDERED, "a <= b; false if an operand is NaN", dt.bool_),
+    "logical_and": Operation(2, _LOGICAL, "a and b"),
+    "logical_or": Operation(2, _LOGICAL, "a or b"),
+    "logical_not": Operation(1, _LOGICAL, "not a"),
+    "bitwise_and": Operation(2, _BITS, "a & b"),
+    "bitwise_or": Operation(2, _BITS, "a | b"),
+    "bitwise_xor": Operation(2, _BITS, "a ^ b"),
+    "bitwise_not": Operation(1, _BITS, "~a"),
+    "bitwise_left_shift": Operation(2, dt.INTEGER, "a << b; by all bits of the type, or more: 0"),
+    "bitwise_right_shift": Operation(
+        2,
+        dt.INTEGER,
+        "a >> b; by all bits of the type, or more: 0, -1 if a < 0",
+    ),
+    "where": Operation(3, dt.FIXED, "b if a, a bool, else c; both may be computed"),
 }
 """Every operation but those of ``FUNCTIONS``, ``"parameter"``, ``"constant"``, ``"axis"``,
-``"cast"`` and ``"bitcast"``, with its meaning where it has edges."""
+``"cast"`` and ``"bitcast"``."""
 
 FUNCTIONS: Final[dict[str, int]] = {
     **dict.fromkeys(("exp", "expm1", "log", "log1p", "log2", "log10"), 1),

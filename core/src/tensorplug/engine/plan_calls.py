@@ -6,7 +6,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.dispatch.calls import dispatch, dispatch_binary, dispatch_multiple, dispatch_unary
-from tensorplug.engine.plans import Plan, resolve_native, unresolved
+from tensorplug.engine.plans import BY_OPS, Plan, resolve_native, unresolved
+from tensorplug.engine.resolution import resolve_decomposition
 from tensorplug.engine.widening import find_decomposition, unsupported_dtype
 from tensorplug.errors import KernelRefusedError
 
@@ -25,12 +26,12 @@ def at_sizes(
     outputs: Sequence[TensorType],
     attributes: dict[str, Any],
 ) -> Plan:
-    """Return the plan of the same native call for operands of other sizes, not yet ``complete``.
+    """Return the plan of the same call for operands of other sizes, not yet ``complete``.
 
-    The types are interned.
+    It is a native call, or one of a function that groups have. The types are interned.
     """
     other = Plan(plan.spec, attributes, plan.device, inputs, outputs, plan.state, interned=True)
-    other.owner, other.takes_buffers = plan.owner, True
+    other.owner, other.how, other.takes_buffers = plan.owner, plan.how, plan.takes_buffers
     return other
 
 
@@ -42,7 +43,8 @@ def complete(plan: Plan) -> None:
 
     """
     steps: list[Step] = []
-    if plan.call is unresolved and not resolve_native(plan, steps):
+    resolve = resolve_decomposition if plan.how in BY_OPS else resolve_native
+    if plan.call is unresolved and not resolve(plan, steps):
         raise KernelRefusedError(steps[-1][1])
 
 

@@ -374,7 +374,7 @@ def _find_groups(engine: Engine, plan: Plan) -> list[Step]:
     fusion = find_groups(engine, plan)
     if fusion is None:
         return []
-    if fusion.groups:
-        return [("group", f"{fused.group.name}, by {plan.device.name}") for fused in fusion.groups]
+    found = [f"{fused.group.name}, by {plan.device.name}" for fused in fusion.groups]
+    found += [f"{name}: {reason}" for name, reason in fusion.declined.items() if found]
     reasons = dict.fromkeys(fusion.alone.values())
-    return [("group", f"none: {'; '.join(reasons)}")]
+    return [("group", text) for text in found or [f"none: {'; '.join(reasons)}"]]

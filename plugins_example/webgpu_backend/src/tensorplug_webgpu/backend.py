@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tensorplug.plugin import KernelRefusedError, TensorType
+from tensorplug.plugin import KernelRefusedError, TensorType, expressions
 from tensorplug.plugin import dtypes as dt
 from tensorplug_loops import held
 from tensorplug_loops.schedule import plan
@@ -24,6 +24,7 @@ class WebGPUBackend:
 
     name = "webgpu"
     least_group = LEAST_GROUP
+    functions = frozenset(expressions.FUNCTIONS)  # the library spells out what WGSL lacks
     flushes_subnormals = frozenset({dt.float32, dt.float16})
 
     def __init__(self, runtime: Runtime) -> None:
@@ -74,21 +75,15 @@ class WebGPUBackend:
         self.runtime.close()
 
     def compile_group(self, group: Group) -> Callable[..., list[Box]] | None:
-        """Return a function of boxes that runs the kernels of a group; None to decline it."""
-        try:
-            return self.compile_form(group)
-        except KernelRefusedError:  # too many arrays, too long a loop: the core asks for parts
-            return None
-
-    def compile_form(self, group: Group) -> Callable[..., list[Box]] | None:
-        """Return the same of the group of one kernel.
+        """Return a function of boxes that runs the kernels of a group; None to decline it.
 
         Raises:
-            KernelRefusedError: the adapter cannot run it, and why.
+            KernelRefusedError: the adapter cannot run it, and why: too many arrays, say.
 
         """
-        if not held.dtypes_of(group) <= self.dtypes | {dt.int64, dt.uint8}:
-            return None
+        lacking = held.dtypes_of(group) - self.dtypes - {dt.int64, dt.uint8}
+        if lacking:
+            raise KernelRefusedError(f"no {', '.join(sorted(dtype.name for dtype in lacking))}")
         program = plan(group, self.runtime.machine)
         if program is None:
             return None

@@ -79,7 +79,7 @@ def tensorplug_kernels(backend: Backend) -> Iterable[KernelTable]:
 
     assert isinstance(backend, WebGPUBackend)
     return kernels, kernel_table(
-        WebGPUBackend.compile_form,
+        WebGPUBackend.compile_group,
         dtypes=backend.dtypes,
         own=[kernels],
         arrays=min(backend.runtime.arrays, ARRAYS),

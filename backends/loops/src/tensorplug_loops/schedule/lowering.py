@@ -40,9 +40,7 @@ class Lowering:
 
     def lower(self, roots: Sequence[Expression]) -> list[Expression]:
         """Return expressions of equal values, with equal operations as one object."""
-        roots = ex.unify(roots)
-        while any(map(self._is_foreign, ex.linearize(roots))):
-            roots = ex.unify(rewritten(roots, self._expand))
+        roots = elementary.spell_out(roots, self._functions)
         lowered = rewritten(roots, self._lower)
         return ex.unify(
             [self._held(x, root.dtype) for root, x in zip(roots, lowered, strict=True)]
@@ -57,13 +55,6 @@ class Lowering:
         """Return a number of ``dtype`` as it is computed with."""
         is_wide = x.dtype is dtype.compute
         return x if is_wide else self.converter.cast(x, dtype, dtype.compute)
-
-    def _is_foreign(self, node: Expression) -> bool:
-        return node.op in ex.FUNCTIONS and node.op not in self._functions
-
-    def _expand(self, node: Expression, operands: tuple[Expression, ...]) -> Expression:
-        made = _with(node, operands)
-        return elementary.expand(made) if self._is_foreign(node) else made
 
     def _lower(self, node: Expression, operands: tuple[Expression, ...]) -> Expression:
         """Return an operation; narrow floats are as they are held, or wide."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from tensorplug.compile.control.sub_programs import SubProgram
     from tensorplug.compile.tracing.nested import NestedPlan
-    from tensorplug.contract.backend import Buffer
+    from tensorplug.contract.backend import Buffer, CompilesGroups
     from tensorplug.contract.groups import Group
     from tensorplug.contract.spec import KernelSpec
     from tensorplug.engine.engine import Engine
@@ -31,6 +31,9 @@ class _Forms:
     """Takes every group as it is formed: whether it can be compiled is asked with the loop."""
 
     least_group = 1
+
+    def __init__(self, groups: CompilesGroups | None) -> None:
+        self.functions = frozenset(groups.functions if groups else ())
 
     def compile_group(self, group: Group) -> Callable[..., Any]:
         """Accept ``group``; the function is never called."""
@@ -157,7 +160,8 @@ def _make_part(engine: Engine, plan: NestedPlan, body: SubProgram) -> _Part | No
     ):
         return None
     program = Program(device, body.inputs, body.calls, body.outputs)
-    fusion = fuse(engine, _Forms(), body.calls, program.wanted, small=True, single=True)
+    forms = _Forms(device.capabilities.groups)
+    fusion = fuse(engine, forms, body.calls, program.wanted, small=True, single=True)
     inside = {at for fused in fusion.groups for at in fused.members}
     ends = {max(fused.members): fused for fused in fusion.groups}
     calls = []

@@ -25,8 +25,18 @@ from tensorplug.compile.fusion.steps import (
     is_plain_reduction,
     reduces,
 )
-from tensorplug.compile.fusion.structures import KEPT, FusedCall, Keyed, Structure, find_key
+from tensorplug.compile.fusion.structures import (
+    KEPT,
+    FusedCall,
+    Keyed,
+    Structure,
+    ask,
+    find_key,
+)
 from tensorplug.contract.dtypes import STORAGE, string
+from tensorplug.contract.elementary import spell_out
+from tensorplug.contract.expressions import FUNCTIONS
+from tensorplug.engine.plans import BY_OPS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -49,6 +59,7 @@ _MANY: Final = 4  # kernel calls that cost more than one call of a compiled grou
 class Fusion(NamedTuple):
     """The groups of a program; ``alone``: the other calls by position, each with the reason.
 
+    ``declined``: why the backend declined a group, by its name. Its parts may be groups.
     ``known``: whether they are those of another program, which differs in sizes alone.
     ``general``: the key and the structure by which other sizes have the same groups, if any.
     """
@@ -57,6 +68,7 @@ class Fusion(NamedTuple):
     alone: Mapping[int, str]
     known: bool = False
     general: tuple[Keyed, Structure] | None = None
+    declined: Mapping[str, str] = {}  # nobody adds to it
 
 
 @dataclass(eq=False)
@@ -109,7 +121,8 @@ def fuse(
     fused = program.fuse(range(len(calls)))
     inside = {at for each in fused for at in each.members}
     alone = [at for at in range(len(calls)) if at not in inside]
-    fusion = Fusion(fused, {at: program.why_alone(at) for at in alone})
+    why = {at: program.why_alone(at) for at in alone}
+    fusion = Fusion(fused, why, declined=program.declined)
     if keyed is not None and device is not None and program.is_general():
         with device.lock:
             if engine.registry.state is state and not device.closed:
@@ -156,7 +169,8 @@ class _Program:
     owned: frozenset[Value]
 
     def __post_init__(self) -> None:
-        self.declined: set[int] = set()
+        self.declined: dict[str, str] = {}
+        self._declined_at: dict[int, str] = {}  # the reason for the last group with this call
         self.users: dict[Any, set[int]] = {}
         for at, call in enumerate(self.calls):
             for operand in call.operands():
@@ -185,13 +199,17 @@ class _Program:
         more = ["..."] if len(names) > _NAMED else []
         name = "+".join(names[:_NAMED] + more)
         group, inputs, axes = form_group(members.loops, outputs, name)
+        functions = self.backend.functions
+        if not FUNCTIONS.keys() <= functions:
+            group = group.rewritten(spell_out(group.expressions(), functions))
         dying = [n for n, source in enumerate(inputs) if self._dies(source, places)]
         group = choose_overwritten(group, dying)
-        run = self.backend.compile_group(group)
+        run, reason = ask(self.backend, group)
         if run is not None:
             yield FusedCall(group, places, inputs, outputs, run, members.loops.shape, axes)
             return
-        self.declined |= inside
+        self.declined[name] = reason
+        self._declined_at.update(dict.fromkeys(places, reason))
         if len(places) > 1:
             # What a backend declines as a whole, it may take in parts.
             cut = self._cut(places)
@@ -207,8 +225,8 @@ class _Program:
         """Return why a call is in no group."""
         call, step, least = self.calls[at], self.steps[at], self.backend.least_group
         plan = call.plan
-        if at in self.declined:
-            return "declined by the backend"
+        if at in self._declined_at:
+            return self._declined_at[at]
         if step is None and plan.how != "native":
             return f"runs {plan.how}"
         if step is None and plan.owner != plan.device.owner:
@@ -242,7 +260,12 @@ class _Program:
         if self.single:
             return bool(computing)
         if prod(members.loops.shape) < self.backend.least_group:
-            return sum(count_calls(self.steps[at]) for at in computing) >= _MANY
+            kernels = [
+                # A function without a kernel would be spelled out by many.
+                _MANY if self.calls[at].plan.how in BY_OPS else count_calls(self.steps[at])
+                for at in computing
+            ]
+            return sum(kernels) >= _MANY
         if len(computing) != 1:
             return bool(computing)
         plan = self.calls[computing[0]].plan

@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from tensorplug.compile.tracing.decompositions import trace_decomposition
+from tensorplug.compile.tracing.functions import expression_of
 from tensorplug.compile.tracing.passes import eliminate_dead_calls
 from tensorplug.compile.tracing.sizes import declared_sizes
 from tensorplug.compile.tracing.values import Constant
 from tensorplug.contract import dtypes as dt
-from tensorplug.contract.expressions import parameter
 from tensorplug.contract.spec import TensorType
 from tensorplug.dispatch.keys import freeze_attributes
 from tensorplug.engine.widening import find_decomposition, is_asked
@@ -238,16 +238,7 @@ def _find_single(plan: Plan) -> Step | None:
         old, new = plan.inputs[0], plan.output.type
         return Reshape() if isinstance(old, TensorType) and _same_but_ones(old, new) else None
     rule = plan.spec.expression_rule
-    if rule is None:
-        return None
-    operands = [
-        [parameter(0, member.dtype) for member in type_]
-        if isinstance(type_, list)
-        else type_ and parameter(0, type_.dtype)
-        for type_ in plan.inputs
-    ]
-    found_rule = rule(operands, plan.attributes, plan.output.type)
-    return None if found_rule is None else Elementwise(rule)
+    return Elementwise(rule) if rule and expression_of(plan) else None
 
 
 def _divides(plan: Plan) -> bool:

@@ -19,6 +19,8 @@ from tensorplug.compile.fusion.steps import describe, is_general
 from tensorplug.compile.tracing.values import Constant
 from tensorplug.contract.dtypes import STORAGE, string
 from tensorplug.contract.groups import Group, GroupInput, GroupOutput
+from tensorplug.errors import KernelRefusedError
+from tensorplug.system.foreign_text import message_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
@@ -93,13 +95,22 @@ class Structure(NamedTuple):
             outputs = [operands[at] for at in known.outputs]
             loops = operands[known.loops].placement.type.shape
             group = _with_types(known.group, joined(loops, known.axes), inputs, outputs)
-            run = backend.compile_group(group)
+            run, _ = ask(backend, group)
             if run is None:
                 return None
             bound.append(
                 FusedCall(group, list(known.members), inputs, outputs, run, loops, known.axes)
             )
         return bound
+
+
+def ask(backend: CompilesGroups, group: Group) -> tuple[Callable[..., Any] | None, str]:
+    """Return the function of a group, or None and why the backend declines it."""
+    try:
+        run = backend.compile_group(group)
+    except KernelRefusedError as error:
+        return None, f"declined by the backend: {message_of(error)}"
+    return run, "declined by the backend"
 
 
 def _with_types(

@@ -14,6 +14,7 @@ from tensorplug.compile.fusion.structures import order, read_number
 from tensorplug.compile.programs.memory import plan_memory
 from tensorplug.compile.programs.program import FlatCall, Program
 from tensorplug.compile.programs.straight_line import StraightLine
+from tensorplug.compile.tracing.decompositions import trace_decomposition
 from tensorplug.compile.tracing.nested import NestedPlan
 from tensorplug.compile.tracing.replays import calls_at
 from tensorplug.compile.tracing.values import Constant, Value
@@ -21,6 +22,7 @@ from tensorplug.dispatch.observer import execute
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.engine.operands import flatten
 from tensorplug.engine.plan_calls import complete
+from tensorplug.engine.plans import BY_OPS
 from tensorplug.errors import TensorplugError
 from tensorplug.ops import extents, movement
 from tensorplug.ops.indexing import slicing
@@ -86,8 +88,13 @@ class Executable:
             fused = fusion.groups
         inside = {at for each in fused for at in each.members}
         flat = program.flat(inside)
-        calls = _with_groups(program, program.slots, flat.calls, fused, inside)
-        self._alone = flat.calls
+        alone = [call for at, call in enumerate(program.calls) if at not in inside]
+        make = partial(Executable, engine, fuses=fuses, small=small)
+        self._alone = [
+            _spelled_out(engine, call, each, make)
+            for call, each in zip(alone, flat.calls, strict=True)
+        ]
+        calls = _with_groups(program, program.slots, self._alone, fused, inside)
         self._constants = flat.constants
         self._outputs = [program.slots[value] for value in program.wanted]
         self._steps = _make_steps(calls, flat)
@@ -106,8 +113,12 @@ class Executable:
     @property
     def is_general(self) -> bool:
         """Whether ``at_sizes`` may be asked: what its groups depend on is known."""
-        fusion = self.program.fusion
-        return fusion is None or fusion.general is not None
+        program, fusion = self.program, self.program.fusion
+        if fusion is None:
+            return True
+        # What is spelled out is a program of its own.
+        native = not any(program.calls[at].plan.how in BY_OPS for at in fusion.alone)
+        return native and fusion.general is not None
 
     def order(self, sizes: Sizes | None = None) -> Hashable:
         """Return what its groups depend on beside equal sizes.
@@ -276,6 +287,20 @@ def _find_owned(program: Program, donated: Sequence[Value]) -> list[Value]:
         return []
     calls = [call for call in program.calls if call.plan.spec not in _VIEWS]
     return [*donated, *(value for call in calls for value in call.outputs)]
+
+
+def _spelled_out(
+    engine: Engine, call: Call, flat: FlatCall, make: Callable[[Program], Executable]
+) -> FlatCall:
+    """Return a call, if it is a function without a kernel, with a program of its decomposition."""
+    traced = trace_decomposition(engine, call.plan) if call.plan.how in BY_OPS else None
+    if traced is None:
+        return flat
+    made = make(Program(call.plan.device, traced.inputs, traced.calls, traced.outputs))
+    memory = made.program.memory()
+    return replace(
+        flat, run=lambda *buffers: made.run(buffers)[0], inside=memory.peak - memory.arguments
+    )
 
 
 def _with_groups(

@@ -176,7 +176,8 @@ class Program:
 
     def __repr__(self) -> str:
         notes, groups = self._describe_groups()
-        count = f", {len(groups)} groups" if len(groups) != 1 else ", 1 group"
+        found = 0 if self.fusion is None else len(self.fusion.groups)
+        count = f", {found} groups" if found != 1 else ", 1 group"
         count = "" if self.fusion is None else count
         lines = [f"<Program on {self.device.name}: {len(self.calls)} calls{count}>"]
         lines += [
@@ -211,6 +212,7 @@ class Program:
             for at in fused.members:
                 notes[at] = f", in group {number}"
             lines.append(f"  group {number}: {self._describe_group(fused)}")
+        lines += [f"  {name}: {reason}" for name, reason in self.fusion.declined.items()]
         for at, reason in self.fusion.alone.items():
             notes[at] = f", alone: {reason}"
         return notes, lines

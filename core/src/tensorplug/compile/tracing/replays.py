@@ -15,6 +15,7 @@ from tensorplug.compile.tracing.sizes import Sizes
 from tensorplug.compile.tracing.values import Constant, Value
 from tensorplug.dispatch.device import Placement
 from tensorplug.engine.operands import flatten
+from tensorplug.engine.plans import BY_OPS
 from tensorplug.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -50,7 +51,8 @@ def without_sizes(signature: Sequence[Hashable]) -> Hashable:
 def may_replay(traced: Traced) -> bool:
     """Return whether a trace says which sizes it depends on."""
     return traced.sizes_read is not None and all(
-        plan.how == "native" and plan.takes_buffers and not isinstance(plan, NestedPlan)
+        (plan.how == "native" and plan.takes_buffers and not isinstance(plan, NestedPlan))
+        or plan.how in BY_OPS  # a function that groups have
         for plan in _find_plans(traced)[0]
     )
 

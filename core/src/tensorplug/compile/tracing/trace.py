@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 from tensorplug.autodiff.tape import find_boundary, mark
 from tensorplug.compile.arguments.floats import Floats, TracedFloat, fixed
 from tensorplug.compile.tracing.calls import Call, Read, Recorded
+from tensorplug.compile.tracing.functions import is_declared
 from tensorplug.compile.tracing.sizes import declared_sizes, without_extents
 from tensorplug.compile.tracing.traced_device import TracedDevice
 from tensorplug.compile.tracing.uniform import OF_TYPES, Computed
@@ -50,10 +51,11 @@ if TYPE_CHECKING:
 class Trace:
     """The recorded calls and reads of one function on one device, in order.
 
-    ``folds``: whether calls that depend on no argument run at once, for every run, and loops may
-    give up calls of their steps. ``committed``: whether a tensor of the function is committed to
-    the device, and so all results. ``sizes_read``: by Python code, which may do something else at
-    other sizes; ``exact``: whether it may have read others, too.
+    ``folds``: whether calls that depend on no argument run at once, for every run, loops may give
+    up calls of their steps, and functions that the device declares stay single calls.
+    ``committed``: whether a tensor of the function is committed to the device, and so all results.
+    ``sizes_read``: by Python code, which may do something else at other sizes; ``exact``: whether
+    it may have read others, too.
     """
 
     engine: Engine
@@ -312,7 +314,8 @@ class Trace:
             self.exact = True
             raise
         given, plan.attributes = plan.attributes, real.attributes  # Python code needs numbers
-        if self.expands(real) and resolve_decomposition(plan, []):
+        expands = real.how in BY_OPS and not (self.folds and is_declared(real))
+        if expands and resolve_decomposition(plan, []):
             plan.call = partial(self._expand, real, plan.call)
         else:
             plan.attributes = given
@@ -335,10 +338,6 @@ class Trace:
     def constants(self, device: Device) -> Device:  # noqa: ARG002  # real ones
         """Return the device whose cache keeps the function's Python numbers as tensors."""
         return self.device
-
-    def expands(self, plan: Plan) -> bool:
-        """Return whether to record the calls of a decomposition instead of a call of ``plan``."""
-        return plan.how in BY_OPS
 
     def locate(self) -> CallSite | None:
         """Return the line of the call that is being recorded."""

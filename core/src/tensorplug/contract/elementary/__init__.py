@@ -1,10 +1,11 @@
 """The elementary functions by arithmetic, for renderers that lack accurate ones of their own.
 
-``expand`` writes a function of ``expressions.FUNCTIONS`` as operations that every processor does
-to several numbers at a time: no branches are needed (both sides are computed, and one is chosen),
-no tables, and only integers of the numbers' size. ``BOUNDS`` says how accurate the results are.
-They hold whether or not an ``fma`` rounds its product; the other operations must be rounded one by
-one, as their dtype says, and subnormal numbers must not be flushed to 0.
+``expand`` writes a function of ``expressions.FUNCTIONS``, and ``spell_out`` those in whole
+expressions, as operations that every processor does to several numbers at a time: no branches are
+needed (both sides are computed, and one is chosen), no tables, and only integers of the numbers'
+size. ``BOUNDS`` says how accurate the results are. They hold whether or not an ``fma`` rounds its
+product; the other operations must be rounded one by one, as their dtype says, and subnormal
+numbers must not be flushed to 0.
 """
 
 from __future__ import annotations
@@ -21,16 +22,15 @@ from tensorplug.contract.elementary import (
     powers,
     trigonometric,
 )
-from tensorplug.contract.expressions import FUNCTIONS, cast
+from tensorplug.contract.expressions import FUNCTIONS, Expression, cast, linearize, unify
 from tensorplug.errors import DTypeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection, Sequence
 
     from tensorplug.contract.dtypes import DType
-    from tensorplug.contract.expressions import Expression
 
-__all__ = ["BOUNDS", "expand"]
+__all__ = ["BOUNDS", "expand", "spell_out"]
 
 _FORMULAS: Final[dict[str, Callable[..., Expression]]] = {
     "exp": exponentials.exp,
@@ -102,3 +102,24 @@ def expand(expression: Expression) -> Expression:
     wide = expression.dtype.compute
     operands = [cast(operand, wide) for operand in expression.operands]
     return cast(_FORMULAS[expression.op](*operands), expression.dtype)
+
+
+def spell_out(roots: Sequence[Expression], functions: Collection[str]) -> list[Expression]:
+    """Return expressions without elementary functions, but for those named in ``functions``.
+
+    Equal operations are one object.
+
+    Example:
+        On hardware with ``exp`` alone, ``tanh`` is arithmetic::
+
+            spell_out([tanh_of_x], {"exp"})
+
+    """
+    new: dict[int, Expression] = {}
+    unified = unify(roots)
+    for node in linearize(unified):
+        operands = tuple(new[id(operand)] for operand in node.operands)
+        made = Expression(node.op, node.dtype, operands, node.value) if operands else node
+        is_function = node.op in FUNCTIONS and node.op not in functions
+        new[id(node)] = expand(made) if is_function else made
+    return unify([new[id(root)] for root in unified])

@@ -6,6 +6,7 @@ from tensorplug_conformance.checks.programs import (
     compiling,
     directions,
     flatness,
+    functions,
     lifetimes,
     looping,
     mapping,
@@ -22,6 +23,7 @@ __all__ = ["CHECKS"]
 CHECKS = (
     *training.CHECKS,
     *compiling.CHECKS,
+    *functions.CHECKS,
     *rounding.CHECKS,
     *directions.CHECKS,
     *looping.CHECKS,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.plugin import expressions, specs
+from tensorplug.plugin import KernelRefusedError, expressions, specs
 from tensorplug_conformance.interpreter import interpreter
 from tensorplug_conformance.loop_interpreter import loop_interpreter
 from tensorplug_conformance.selftest.programs.engines import (
@@ -74,6 +74,36 @@ def computes_in_half() -> Engine:
         )
 
     return compiling(lambda group: interpreter(group, halved))
+
+
+def declares_what_it_declines() -> Engine:
+    """Return an engine that declares all functions, and declines groups with one of them."""
+
+    def rewrite(group: Group) -> Any:
+        if any(node.op == "erf" for node in expressions.linearize(group.expressions())):
+            raise KernelRefusedError("no erf")
+        return interpreter(group)
+
+    return compiling(rewrite)
+
+
+def approximates_a_function() -> Engine:
+    """Return an engine whose groups take log1p(x) for log(1 + x)."""
+
+    def inexact(root: Expression) -> Expression:
+        operands = tuple(inexact(operand) for operand in root.operands)
+        if root.op == "log1p":
+            return expressions.function("log", operands[0] + 1)
+        return dataclasses.replace(root, operands=operands)
+
+    def rewrite(group: Group) -> Any:
+        outputs = [
+            dataclasses.replace(output, expression=inexact(output.expression))
+            for output in group.outputs
+        ]
+        return interpreter(dataclasses.replace(group, outputs=tuple(outputs)))
+
+    return compiling(rewrite)
 
 
 def keeps_digits() -> Engine:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.contract.entries import kernel_entry
 from tensorplug.contract.owner import Owner
+from tensorplug.plugin import expressions
 from tensorplug.plugins.assembly import build_engine
 from tensorplug_conformance.selftest.backends import WrongBackend, engine_with
 from tensorplug_conformance.selftest.delegates import Delegate
@@ -27,6 +28,7 @@ class _Compiles(Delegate):
     """Compiles every group, by way of ``rewrite``."""
 
     least_group = 0
+    functions = frozenset(expressions.FUNCTIONS)
 
     def __init__(self, clean: Backend, rewrite: Any) -> None:
         super().__init__(clean)

@@ -48,6 +48,8 @@ WRONG_PROGRAMS: Final = (
     WrongProgram(compiled.loses_the_last_block, "compiled = eager: chain into sums"),
     WrongProgram(compiled.loses_the_end_of_many, "compiled = eager: longer chain"),
     WrongProgram(compiled.fails_where_empty, "compiled = eager: empty chain"),
+    WrongProgram(compiled.declares_what_it_declines, "functions of groups"),
+    WrongProgram(compiled.approximates_a_function, "functions of groups"),
     WrongProgram(compiled.swaps_operands, "loops: scan"),
     WrongProgram(compiled.writes_into_arguments, "loops: scan of large carries"),
     WrongProgram(compiled.remembers_results, "loops: while_loop, cond and switch"),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import Final
 
 import numpy as np
-from tensorplug.plugin import BackendMemoryError, Group, TensorType
+from tensorplug.plugin import BackendMemoryError, Group, TensorType, expressions
 from tensorplug.plugin import dtypes as dt
 from tensorplug_loops.schedule import plan
 
@@ -24,6 +24,7 @@ class AcmeBackend:
     dtypes = dt.BOOL | dt.INTEGER | {dt.float32, dt.float64}
     survives_fork = True  # memory of the host is valid in a child process; few devices are
     least_group = LEAST_GROUP
+    functions = frozenset(expressions.FUNCTIONS)  # the library spells out what the dialect lacks
 
     def from_host(self, array: Array) -> Box:  # REPLACE: copy to the device
         """Return a copy of ``array`` in a box, or raise ``BackendMemoryError``."""
