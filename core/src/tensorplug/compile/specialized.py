@@ -14,6 +14,7 @@ from tensorplug.compile.tracing.passes import eliminate_common_calls, eliminate_
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import DeviceMismatchError
 from tensorplug.tensors.assignment import replace_contents
+from tensorplug.tensors.tree import rebuild_leaf
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -60,6 +61,7 @@ class Specialized:
         self.prepares = bool(self.reads or transfers)
         self.effects = bool(self.assigns or self.held)
         self.numeric = bool(self.floats.given or self.floats.operations)
+        self.single = self.result.rebuild is rebuild_leaf and len(self.result.places) == 1
 
     @classmethod
     def of(cls, request: Request, traced: Traced) -> Specialized:
@@ -154,7 +156,7 @@ class Specialized:
         if context.scope is not None:
             for tensor in tensors:
                 context.scope.adopt(tensor)
-        return self.result.with_tensors(tensors, numbers)
+        return tensors[0] if self.single else self.result.with_tensors(tensors, numbers)
 
     def _assign(self, tensors: list[Tensor], numbers: Sequence[float]) -> None:
         """Assign to variables and held numbers; take the former out of ``tensors``."""

@@ -58,7 +58,11 @@ def append_signature(
     elif kind is tuple or kind is list:
         key.append((kind, len(value)))
         for child in value:
-            append_signature(child, key, tensors, floats)
+            if child.__class__ is Tensor:  # without a call, since most of them are
+                key.append(child._placement)
+                tensors.append(child)
+            else:
+                append_signature(child, key, tensors, floats)
     elif kind is float and floats is not None:
         key.append(float)
         floats.append(value)
