@@ -75,10 +75,12 @@ class ExchangeTiles(GroupTiles):
         """Add the products of inner elements to sums: at a level above 0, sums of so many."""
         w, depth = self.w, self._tile.shape.depth
         if not level:
-            middle = w.let(start + ((end - start) & -depth))
-            with w.loop(None, start, middle, step=depth) as at:
-                self._add_products(sides, at, depth, totals)
-            with w.loop(None, middle, end) as at:
+            if any(side.plain is None for side in sides):  # else a longer text saves nothing
+                middle = w.let(start + ((end - start) & -depth))
+                with w.loop(None, start, middle, step=depth) as at:
+                    self._add_products(sides, at, depth, totals)
+                start = middle
+            with w.loop(None, start, end) as at:
                 self._add_products(sides, at, 1, totals)
             return
         terms = TERMS[level - 1]
