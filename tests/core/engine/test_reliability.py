@@ -220,7 +220,7 @@ def test_a_lost_device(engine):
     ):
         with pytest.raises(DeviceLostError, match="memory is gone"):
             use()
-    assert repr(x) == "<Tensor float32[2] on float32[2] on memory, unreadable: memory is gone>"
+    assert repr(x) == "<Tensor float32[2] on memory, unreadable: memory is gone>"
     with tp.use_backend("other"):  # the others are not concerned
         expect(tp.add(there, 1.0), "float32", (2,), [6, 7])
     engine.devices.close("memory")

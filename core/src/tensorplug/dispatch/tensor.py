@@ -188,7 +188,7 @@ class Tensor:
             numbers, digits = self._shown()
             body = np.array2string(numbers, precision=digits, separator=", ", prefix="Tensor(")
         except Exception as error:  # noqa: BLE001  # a debugger must be able to show it
-            return f"<Tensor {self.type} on {self._placement!r}, unreadable: {error}>"
+            return f"<Tensor {self._placement!r}, unreadable: {error}>"
         # As NumPy does: the shape if the elements do not show it.
         hidden = self.size > np.get_printoptions()["threshold"] or (
             self.size == 0 and self.ndim != 1
