@@ -71,6 +71,14 @@ def test_processes_share_the_work_and_find_the_same() -> None:
     assert one.trials[-1].right
 
 
+def test_a_wrong_backend_is_chosen_by_its_name() -> None:
+    found = run(Plan(kinds="is lost while it computes"))
+    assert found.findings == []
+    [trial] = found.trials
+    assert trial.right
+    assert trial.evidence.startswith("reports loss: a device that computes is lost")
+
+
 def test_what_the_right_kernel_does_not_pass_is_no_escape() -> None:
     """An infinite divisor has no single quotient, so cases need not catch that it is clipped."""
     entry = entries()["FloorDiv"]

@@ -43,7 +43,9 @@ def make_parser() -> argparse.ArgumentParser:
     repro.add_argument("file", type=Path, help="a script from the folder repros of a report")
     check = commands.add_parser("selftest", help="show that the suite catches wrong backends")
     check.add_argument("--backend", default="cpu", metavar="NAME", help="the clean reference")
-    check.add_argument("--kinds", default="*", metavar="GLOB", help="only these saboteurs")
+    check.add_argument(
+        "--kinds", default="*", metavar="GLOB", help="only saboteurs of these kinds or names"
+    )
     check.add_argument(
         "--generated",
         type=_seed,

@@ -99,14 +99,10 @@ def run(
 
 def _parts(plan: Plan) -> Iterator[Part]:
     """Yield the parts, those that take long first."""
-    if plan.kinds == "*":
-        yield from (("null", (at,)) for at in range(len(_NULLS)))
-        if os.name == "posix":  # signals and processes are others elsewhere
-            yield "hostile", (0,)
-        yield from (("misbehaviour", (at,)) for at in range(len(MISBEHAVIOUR)))
-        yield from (("program", (at,)) for at in range(len(WRONG_PROGRAMS)))
-        yield from (("backend", (at,)) for at in range(len(_WRONG)))
-        yield from (("vendor", (at,)) for at in range(len(VENDORS)))
+    if os.name == "posix" and _fits("hostile", plan):  # signals and processes are others elsewhere
+        yield "hostile", (0,)
+    for what, names in _NAMES.items():
+        yield from ((what, (at,)) for at, name in enumerate(names) if _fits(name, plan))
     yield from (("rare", (at,)) for at in range(len(_rare(plan))))
     yield from (("clean", batch) for batch in _batches(len(_clean_rows(plan))))
     yield from (("saboteurs", batch) for batch in _batches(len(_chosen(plan))))
@@ -117,13 +113,24 @@ def _batches(count: int) -> list[tuple[int, ...]]:
 
 
 _NULLS: Final = ("zeros", "nothing")
+_NAMES: Final = {
+    "null": _NULLS,
+    "misbehaviour": [each.name for each in MISBEHAVIOUR],
+    "program": [each.name for each in WRONG_PROGRAMS],
+    "backend": [each.name for each in _WRONG],
+    "vendor": [each.name for each in VENDORS],
+}
+
+
+def _fits(name: str, plan: Plan) -> bool:
+    return fnmatch.fnmatchcase(name, plan.kinds)
 
 
 @cache
 def _chosen(plan: Plan) -> list[Saboteur]:
     """Return the saboteurs, those of one row together, since its cases are kept only for them."""
     made = [*saboteurs(), *(selected(plan.thin, plan.offset) if plan.thin else ())]
-    fitting = [saboteur for saboteur in made if fnmatch.fnmatchcase(saboteur.kind, plan.kinds)]
+    fitting = [saboteur for saboteur in made if _fits(saboteur.kind, plan)]
     return sorted(fitting, key=lambda saboteur: (saboteur.kernel, saboteur.mode, saboteur.dtype))
 
 
@@ -131,7 +138,7 @@ def _chosen(plan: Plan) -> list[Saboteur]:
 def _rare(plan: Plan) -> list[Saboteur]:
     """Return the saboteurs that thousands of calls show; each takes as long as ten others."""
     made = rare_saboteurs(10 * plan.thin, plan.offset)
-    return [saboteur for saboteur in made if fnmatch.fnmatchcase(saboteur.kind, plan.kinds)]
+    return [saboteur for saboteur in made if _fits(saboteur.kind, plan)]
 
 
 @cache
@@ -143,8 +150,7 @@ def _clean_rows(plan: Plan) -> list[Row]:
     hand = [
         saboteur
         for saboteur in saboteurs()
-        if fnmatch.fnmatchcase(saboteur.kind, plan.kinds)
-        and dtypes.of(saboteur.dtype) not in dtypes.WIDENED
+        if _fits(saboteur.kind, plan) and dtypes.of(saboteur.dtype) not in dtypes.WIDENED
     ]
     return sorted({Row(saboteur.kernel, saboteur.dtype, saboteur.mode) for saboteur in hand})
 
