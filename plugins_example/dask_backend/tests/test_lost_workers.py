@@ -165,9 +165,12 @@ def test_a_scheduler_that_is_killed(monkeypatch, scheduler):
     process, address = scheduler
     monkeypatch.setenv(settings.SCHEDULER, address)
     monkeypatch.setattr("tensorplug_dask.schedulers._SECONDS", 2)  # to connect again
-    with isolated_engine("dask"):
+    with isolated_engine() as engine:
+        tp.set_backend("dask")
+        backend = engine.open("dask").backend
         values, x = table_and_tensor()
         kept, total = x * 2, tp.sum(x)
+        assert backend.explain_loss() == ""
         tensorplug_dask.persist(kept)
         assert float(total) == pytest.approx(values.sum(dtype=float), abs=1e-4)
         process.kill()
@@ -176,3 +179,9 @@ def test_a_scheduler_that_is_killed(monkeypatch, scheduler):
             with pytest.raises(tp.errors.DeviceLostError):
                 lost.numpy()
         assert float(total) == pytest.approx(values.sum(dtype=float), abs=1e-4)
+        assert backend.explain_loss() == f"the scheduler at {address} is gone"
+        monkeypatch.setenv(settings.SCHEDULER, "threads")
+        with pytest.warns(tp.errors.BackendWarning, match="could not be read back"):
+            tp.set_backend("dask")
+        assert float(total) == pytest.approx(values.sum(dtype=float), abs=1e-4)
+        assert tp.sum(table_and_tensor()[1]).item() == pytest.approx(total.item(), abs=1e-4)

@@ -9,9 +9,11 @@ import numpy as np
 import pyopencl as cl
 import pytest
 
+import tensorplug as tp
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.spec import TensorType
 from tensorplug.errors import BackendMemoryError, DeviceLostError
+from tensorplug.testing import isolated_engine
 from tensorplug_opencl import faults
 from tensorplug_opencl.faults import BuildError
 
@@ -89,6 +91,7 @@ def test_out_of_memory(backend, numbers, code):
     with pytest.raises(BackendMemoryError, match=r"no room for 80,000 bytes: tensors hold \d"):
         backend.from_host(np.zeros(10_000))
     assert pool.allocate.calls == 2
+    assert backend.explain_loss() == ""
     backend.runtime.memory.pool = pool.real
     np.testing.assert_array_equal(backend.to_host(numbers), [1, 2, 3])  # and life goes on
 
@@ -124,6 +127,25 @@ def test_a_lost_device_in_a_transfer(monkeypatch, backend, numbers, what, code):
             transfer(backend.runtime, numbers)
     assert backend.device in str(caught.value)
     assert isinstance(caught.value.__cause__, cl.Error)
+    assert backend.explain_loss().startswith(
+        "copying" if function == "enqueue_copy" else "filling"
+    )
+
+
+def test_a_lost_device_opens_anew_by_set_backend_alone(monkeypatch):
+    with isolated_engine() as engine:
+        tp.set_backend("opencl")
+        x, first = tp.asarray([1.0, 2.0]) + 1, engine.open("opencl").backend
+        with monkeypatch.context() as patch:
+            patch.setattr(cl, "enqueue_nd_range_kernel", Failing(CODE.DEVICE_NOT_AVAILABLE, 9))
+            with pytest.raises(DeviceLostError, match=r"tp\.set_backend opens it anew"):
+                _ = x + 1
+        cause = first.explain_loss()
+        assert "running 'Add'" in cause
+        assert "DEVICE_NOT_AVAILABLE" in cause
+        tp.set_backend("opencl")
+        assert engine.open("opencl").backend is not first
+        assert (x + 1).tolist() == [3.0, 4.0]  # here, it could be read back
 
 
 class Queue:

@@ -126,6 +126,10 @@ class OpenCLBackend(OpenedDevice):
         pooled = isinstance(buffer.memory, PooledBuffer | PooledSVM)
         return pooled and _references(buffer.memory) == _OF_BUFFER
 
+    def explain_loss(self) -> str:
+        """Return why the device is lost; "" while it is not."""
+        return self.runtime.health.lost
+
     def synchronize(self) -> None:
         """Wait until all work submitted so far is done; raise what it raised."""
         self.runtime.synchronize()

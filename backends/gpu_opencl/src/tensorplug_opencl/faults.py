@@ -56,23 +56,32 @@ def is_lost(error: cl.Error) -> bool:
     return error.code in LOST_CODES
 
 
-def translate(error: cl.Error, device: str, action: str) -> Exception:
-    """Return the exception to raise for ``error``, which came from ``action`` on ``device``.
+class Health:
+    """What is known of the health of an opened device; ``lost``: why it is, "" while it is not."""
 
-    A code that concerns neither memory nor a lost device is a bug in this package: the original
-    error is returned, with a note.
-    """
-    text = _take_first_line(error)
-    if error.code in LOST_CODES:
-        return DeviceLostError(
-            f"{device} is lost, and with it all tensors stored there: {action} failed with {text}"
-        )
-    if error.code in MEMORY_CODES:
-        return BackendMemoryError(
-            f"{device} ran out of memory or resources while {action}: {text}"
-        )
-    error.add_note(f"while {action} on {device}")
-    return error
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.lost = ""
+
+    def translate(self, error: cl.Error, action: str) -> Exception:
+        """Return the exception to raise for ``error``, which came from ``action``.
+
+        A code that concerns neither memory nor a lost device is a bug in this package: the
+        original error is returned, with a note.
+        """
+        text = _take_first_line(error)
+        if error.code in LOST_CODES:
+            self.lost = self.lost or f"{action} failed with {text}"
+            return DeviceLostError(
+                f"{self.name} is lost, and with it all tensors stored there: {action} failed with "
+                f"{text}. tp.set_backend opens it anew"
+            )
+        if error.code in MEMORY_CODES:
+            return BackendMemoryError(
+                f"{self.name} ran out of memory or resources while {action}: {text}"
+            )
+        error.add_note(f"while {action} on {self.name}")
+        return error
 
 
 def explain_build_failure(

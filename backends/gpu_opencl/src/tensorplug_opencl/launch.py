@@ -87,7 +87,7 @@ class LaunchContext(Protocol):
     ``measurements``.
     """
 
-    name: str
+    health: faults.Health
     queue: cl.CommandQueue
     lock: RLock
     last: cl.Event | None
@@ -277,4 +277,4 @@ class Launch:
         raise self._translate(error) from error
 
     def _translate(self, error: cl.Error) -> Exception:
-        return faults.translate(error, self._runtime.name, f"running {self.title!r}")
+        return self._runtime.health.translate(error, f"running {self.title!r}")

@@ -79,27 +79,27 @@ class Runtime:
         self._finish_trial = finish
         self._finished_late = False  # so the backend has dtypes that may have failed
         self.name = describe(device)
-        self.pid = _Process.pid
+        self.pid, self.health = _Process.pid, faults.Health(self.name)
         try:
             self.context = cl.Context([device])
             self.queue = cl.CommandQueue(self.context, device)
             self.shares_memory = limits.shared_memory and shared_memory.is_offered(device)
             self.memory = Memory(
                 self.queue,
-                self.name,
+                self.health,
                 self.synchronize,
                 self._wait_if_measuring,
                 shared=self.shares_memory,
             )
         except cl.Error as error:
-            raise faults.translate(error, self.name, "opening the device") from error
+            raise self.health.translate(error, "opening the device") from error
         self.lock = threading.RLock()  # re-entrant: signal handlers and finalizers may run kernels
         self.last: cl.Event | None = None
         self.measuring = False
         self.measurements = Measurements(self)
         self.staging = Staging(self.context, device)
         keeps = limits.binaries
-        self.programs = Programs(self.context, device, self.name, keeps=keeps, elsewhere=build)
+        self.programs = Programs(self.context, device, self.health, keeps=keeps, elsewhere=build)
         # Programs for CPUs have few work-items with long loops.
         self.is_cpu = bool(device.type & cl.device_type.CPU) and limits.long_loops
         self.parallel_items = device.max_compute_units * (512 if self.is_cpu else 2048)
@@ -211,7 +211,7 @@ class Runtime:
         try:
             memory = cl.Buffer(self.context, flags, hostbuf=np.ascontiguousarray(host))
         except cl.Error as error:
-            raise faults.translate(error, self.name, "copying a table") from error
+            raise self.health.translate(error, "copying a table") from error
         return DeviceBuffer(memory, dt.of(host.dtype), host.shape, 0, host.nbytes)
 
     def _check_process(self) -> None:
@@ -344,7 +344,7 @@ class Runtime:
         try:
             function(*args)
         except cl.Error as error:
-            raise faults.translate(error, self.name, action) from error
+            raise self.health.translate(error, action) from error
 
     def close(self) -> None:
         """Wait for the queue and free the pool's memory; in a forked child do nothing."""
@@ -393,7 +393,7 @@ class Runtime:
                 size = choose_group(self.device, launch.kernel, title, preferred, group)
                 groups[preferred, group] = size
         except cl.Error as error:
-            raise faults.translate(error, self.name, f"preparing {title!r}") from error
+            raise self.health.translate(error, f"preparing {title!r}") from error
         launch.form_groups(size, fixed=group is not None)
         if self.programs.is_untried(source):
             launch.guard_first_run()

@@ -88,6 +88,10 @@ class DaskBackend:
         """Return how many small results are pending."""
         return {"pending": len(self.pending)}
 
+    def explain_loss(self) -> str:
+        """Return why the scheduler to which this object connected is gone; "" while it is not."""
+        return self._executor.explain_loss()
+
     def close(self) -> None:
         """Leave the scheduler."""
         self._executor.close()

@@ -44,13 +44,14 @@ class Executor:
 
     def __init__(self, scheduler: str | None) -> None:
         remote = scheduler is not None and "://" in scheduler
-        self._client: Any = _connected(str(scheduler)) if remote else None
+        self._address = str(scheduler)
+        self._client: Any = _connected(self._address) if remote else None
         self._scheduler = self._client or scheduler
 
     def describe(self) -> str:
         """Return the name of the scheduler, for people."""
         if self._client is not None:
-            return f"the scheduler at {self._client.scheduler.address}"
+            return f"the scheduler at {self._address}"
         return {None: "Dask's default scheduler", "threads": "threads"}.get(
             self._scheduler, f"the {self._scheduler} scheduler"
         )
@@ -89,6 +90,13 @@ class Executor:
         values: np.ndarray[Any, Any] = found[0]
         return values
 
+    def explain_loss(self) -> str:
+        """Return that the scheduler of the setting is gone; "" while it is not.
+
+        Dask's own default is looked up anew for each computation, so it is never lost for good.
+        """
+        return f"{self.describe()} is gone" if _is_closed(self._client) else ""
+
     def close(self) -> None:
         """Disconnect from the scheduler, if this object connected to it."""
         if self._client is not None:
@@ -122,7 +130,7 @@ class Executor:
     def _check(self) -> None:
         """Refuse a client that has lost its scheduler: it would wait for ever."""
         client = None if self._here() else self._cluster()
-        if client is not None and client.status in ("closing", "closed"):
+        if _is_closed(client):
             raise DeviceLostError("dask: the scheduler is gone; connect to another one")
 
     def _held(self, arrays: Sequence[da.Array]) -> Sequence[da.Array]:
@@ -153,6 +161,10 @@ class Executor:
             concrete(values[index]) if index in small else item
             for index, item in enumerate(arrays)
         ]
+
+
+def _is_closed(client: Any) -> bool:
+    return client is not None and client.status in ("closing", "closed")
 
 
 @contextmanager

@@ -68,7 +68,7 @@ class Memory:
     def __init__(
         self,
         queue: cl.CommandQueue,
-        name: str,
+        health: faults.Health,
         wait: Callable[[], None],
         wait_if_measuring: Callable[[], None],
         *,
@@ -79,7 +79,7 @@ class Memory:
             SharedPool(queue) if shared else MemoryPool(ImmediateAllocator(queue))
         )
         self._queue = queue
-        self._name = name
+        self._health, self._name = health, health.name
         self._wait = wait  # for all of the device's work
         self._wait_if_measuring = wait_if_measuring
         self._lock = threading.RLock()
@@ -113,7 +113,7 @@ class Memory:
 
     def _allocate_again(self, nbytes: int, first: cl.Error | MemoryError) -> Pooled:
         if isinstance(first, cl.Error) and not faults.is_memory(first):
-            raise faults.translate(first, self._name, "allocating memory") from first
+            raise self._health.translate(first, "allocating memory") from first
         if gc.isenabled():
             gc.collect()  # frees tensors in reference cycles
         held = self.pool.managed_bytes - self.pool.active_bytes

@@ -116,7 +116,7 @@ class Programs:
         self,
         context: cl.Context,
         device: cl.Device,
-        name: str,
+        health: faults.Health,
         *,
         keeps: bool = True,
         elsewhere: Build | None = None,
@@ -124,7 +124,7 @@ class Programs:
         invokers.keep_in_memory()
         self._context = context
         self._device = device
-        self._name = name
+        self._health, self._name = health, health.name
         self._options = choose_options(device)
         self._keeps = keeps
         self._build_elsewhere = elsewhere
@@ -156,7 +156,7 @@ class Programs:
             # A new one for each call; cl.Kernel would also generate code that calls it.
             return _released_once(next(iter(program.all_kernels())))
         except cl.Error as error:
-            raise faults.translate(error, self._name, "creating a kernel") from error
+            raise self._health.translate(error, "creating a kernel") from error
 
     def lend(self, holder: Holder, source: str) -> cl.Kernel:
         """Return a kernel object for ``holder`` alone: a new one, or another holder's idle one.
@@ -250,7 +250,7 @@ class Programs:
             return program if has_kernel(program) else None
         except cl.Error as error:
             if faults.is_lost(error) or faults.is_memory(error):
-                raise faults.translate(error, self._name, "loading a program") from error
+                raise self._health.translate(error, "loading a program") from error
             return None
 
     def _attempt(self, source: str) -> cl.Program:
@@ -318,7 +318,7 @@ class Programs:
                 raise faults.explain_build_failure(
                     error, self._name, read_title(source), platform
                 ) from error
-            raise faults.translate(error, self._name, "building a program") from error
+            raise self._health.translate(error, "building a program") from error
         if not usable:
             raise faults.explain_missing_kernel(self._device, self._name, read_title(source))
         return program
@@ -329,5 +329,5 @@ class Programs:
             return read_binary(program)
         except cl.Error as error:
             if faults.is_lost(error):
-                raise faults.translate(error, self._name, "asking for a binary") from error
+                raise self._health.translate(error, "asking for a binary") from error
             return None
