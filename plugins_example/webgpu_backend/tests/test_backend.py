@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from importlib.metadata import version
@@ -12,7 +14,7 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug.plugin import specs
+from tensorplug.plugin import child_processes, specs
 from tensorplug.testing import isolated_engine
 from tensorplug_loops.schedule import Launch
 from tensorplug_webgpu import adapters, exchange, runtime, trial
@@ -55,9 +57,19 @@ def test_part_of_a_name_chooses_an_adapter():
 def test_numbers_of_the_trial(monkeypatch):
     """They are those of a driver that is right, and another number is told."""
     adapter = adapters.find()[0]
-    assert trial._compute(adapter) == ""
+    sound = trial._compute(adapter)
+    assert sound.wrong == ""
+    assert (sound.exchanged > 1) is adapters.is_processor(adapter)
     monkeypatch.setattr(trial, "_FLOATS", trial._FLOATS.replace("0.5", "0.25"))
-    assert trial._compute(adapter) == "floats: number 1 is 0.25, must be 0.5"
+    assert trial._compute(adapter) == ("floats: number 1 is 0.25, must be 0.5", 0)
+
+
+def test_what_a_trial_executes_is_in_its_key():
+    code = "import sys, tensorplug_webgpu.trial; print(*sys.modules, sep='\\n')"
+    command = [sys.executable, *child_processes.code_arguments(code)]
+    loaded = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+    own = {name.partition(".")[2] for name in loaded if name.startswith("tensorplug_webgpu.")}
+    assert own == {Path(file).stem for file in trial._FILES}
 
 
 def test_groups_of_more_arrays_than_the_adapter_takes_are_run_in_parts(monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import threading
@@ -74,7 +75,7 @@ def test_a_wait_that_is_not_kept_says_what_waited_and_is_the_last(monkeypatch):
         assert text in str(caught.value)
     asked = []
     with (
-        pytest.raises(tp.errors.DeviceLostError, match="an upload found"),
+        pytest.raises(tp.errors.DeviceLostError, match="found during an upload"),
         watched.using("an upload"),
     ):
         asked.append("a lost device")
@@ -103,6 +104,16 @@ def test_nobody_waits_for_a_thread_that_has_ended(monkeypatch):
     monkeypatch.setattr(faults, "_GLANCE", 0.01)
     with pytest.raises(tp.errors.DeviceLostError, match="the thread that waits for it has ended"):
         watched.wait(promise(kept=False), "a test")
+
+
+def test_compiling_has_a_limit_and_says_what_was_compiled(monkeypatch):
+    watched, ends = guard(monkeypatch), threading.Event()
+    with pytest.raises(tp.errors.DeviceLostError) as caught:
+        watched.compile("softmax", ends.wait)
+    ends.set()
+    for text in ("Acme One", "did not end compiling 'softmax'", "0.05", faults.TIMEOUT):
+        assert text in str(caught.value)
+    assert guard(monkeypatch, "100").compile("softmax", lambda: 3) == 3
 
 
 def test_the_next_use_waits_for_what_an_interrupt_has_left(monkeypatch):
@@ -226,9 +237,16 @@ def test_nothing_of_the_environment_changes(monkeypatch):
 
 
 BEGIN = "import os, signal, time; print('@@ floats', flush=True); "
+
+
+def says(wrong, exchanged):
+    return f"print('@@ done', {json.dumps(json.dumps({'wrong': wrong, 'exchanged': exchanged}))})"
+
+
 ENDS = {  # what the process of a trial does; what opening says, if anything; whether it is kept
-    "sound": ("print('@@ done ')", "", True),
-    "computes nonsense": ("print('@@ done floats: number 3 is 1')", "floats: number 3 is 1", True),
+    "sound": (says("", 8), "", True),
+    "computes nonsense": (says("floats: number 3 is 1", 0), "floats: number 3 is 1", True),
+    "says nothing more": ("pass", "could not be made.*exit status 0", False),
     "crashes": ("os.abort()", "died of SIGABRT during floats", True),
     "hangs": ("time.sleep(60)", "did not end within 2 seconds", True),
     "is killed": ("os.kill(os.getpid(), signal.SIGKILL)", "could not be made.*SIGKILL", False),
@@ -252,16 +270,31 @@ def test_a_driver_is_tried_in_another_process_once(end, pretended, monkeypatch, 
     for _ in range(2):  # the second time from the disk
         monkeypatch.setattr(trial, "_known", {})
         with expected:
-            trial.check(pretended[0])
+            assert trial.check(pretended[0]) == 8
         if kept:
             monkeypatch.setattr(trial, "_CODE", "raise SystemExit('it was tried again')")
     assert len([*tmp_path.glob("*.verdict.json")]) == kept
     monkeypatch.setattr(trial, "_known", {})
     monkeypatch.setenv(trial.TRIAL, "0")
-    trial.check(pretended[0])
+    assert trial.check(pretended[0]) == 0
     monkeypatch.setenv(trial.TRIAL, "again")
-    monkeypatch.setattr(trial, "_CODE", BEGIN + "print('@@ done ')")
-    trial.check(pretended[0])
+    monkeypatch.setattr(trial, "_CODE", BEGIN + says("", 4))
+    assert trial.check(pretended[0]) == 4
+
+
+@pytest.mark.parametrize("which", range(len(trial._FILES)))
+def test_a_verdict_is_that_of_what_was_executed(which, pretended, monkeypatch, tmp_path):
+    monkeypatch.setenv(trial.CACHE, str(tmp_path))
+    monkeypatch.delenv(trial.TRIAL, raising=False)
+    monkeypatch.setattr(trial, "_known", {})
+    files = [tmp_path / str(at) for at in range(len(trial._FILES))]
+    for file in files:
+        file.touch()
+    monkeypatch.setattr(trial, "_FILES", files)
+    for exchanged in (4, 8):
+        monkeypatch.setattr(trial, "_CODE", BEGIN + says("", exchanged))
+        assert trial.check(pretended[0]) == exchanged
+        files[which].write_text("changed", "utf-8")
 
 
 def test_the_variable_of_the_trial_is_read(pretended, monkeypatch):

@@ -1,8 +1,9 @@
 """What goes wrong on a device, as errors for the user.
 
 Everything that is asked of an opened device is asked inside ``Guard.using``. What wgpu raises
-there, or only logs, becomes an error of ours. A device that is lost, or does not answer in time,
-is not asked again: while wgpu waits for work to end, a second thread may wait with it for ever.
+there, or only logs, becomes an error of ours. Compiling has a thread of its own, since a driver's
+compiler may not end. A device that is lost, or does not answer in time, is not asked again: while
+wgpu waits for work to end, a second thread may wait with it for ever.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ import logging
 import os
 import threading
 import time
+from concurrent.futures import Future
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from weakref import WeakValueDictionary
 
 import wgpu
@@ -20,21 +22,22 @@ import wgpu
 from tensorplug.plugin import BackendMemoryError, DeviceLostError, SettingsError, TensorplugError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 TIMEOUT: Final = "TENSORPLUG_WEBGPU_TIMEOUT"
 _SECONDS: Final = 300.0  # as much as 256 launches may take where a processor acts as a GPU
 _GLANCE: Final = 1.0  # seconds between two looks at the thread that waits for the device
 _LOST: Final = "device is lost"  # of wgpu-native, which has no kind of error of its own for it
+_FULL: Final = "Not enough memory left"  # where an upload finds no room, an error of validation
 _BEGINS: Final = "DEVICE LOST!"  # wgpu's log, before the line that tells the cause
 _TELLS: Final = "The WGPU device was lost "
-_FULL: Final = "Not enough memory left"  # SwiftShader's, as a validation error
 _LINES: Final = 20
+_Compiled = TypeVar("_Compiled")
 _BUG: Final = "This is a fault of tensorplug-webgpu: please report it"
 
 
 class ShaderError(TensorplugError, RuntimeError):
-    """The compiler refused one of our shaders; the message shows where."""
+    """A compiler refused one of our shaders; the message shows where."""
 
 
 class UsageError(TensorplugError, RuntimeError):
@@ -64,9 +67,10 @@ class Guard:
     def __init__(self, device: wgpu.GPUDevice, name: str) -> None:
         self.name = name
         self.lost = ""  # why, once it is
+        self._full = ""  # when memory ran out
         self._limit = read_limit()
         self._messages: list[str] = []
-        self._pending: Any = None  # the event of a wait that an interrupt has ended
+        self._pending: Any = None  # what tells the end of a wait that an interrupt has ended
         self._poller: threading.Thread = device._poller  # wgpu has no public wait with a limit
         self._device = device
         _watch(self)
@@ -138,17 +142,18 @@ class Guard:
 
     def _translate(self, error: wgpu.GPUError, action: str) -> TensorplugError:
         if _LOST in str(error):
-            self.lost = self.lost or str(error).splitlines()[-1].strip()
+            self.lost = self.lost or str(error).splitlines()[-1].strip() + self._full
             return self._explain_loss(action)
         if isinstance(error, wgpu.GPUOutOfMemoryError) or _FULL in str(error):
+            self._full = f", after memory ran out during {action}"  # drivers may lose it then
             return BackendMemoryError(f"{self.name} ran out of memory during {action}")
         _log.error("WebGPU refused %s: %s", action, error)  # what is raised may be suppressed
         return UsageError(f"{self.name}: WebGPU refused {action}: {error}. {_BUG}")
 
     def _explain_loss(self, action: str) -> DeviceLostError:
         return DeviceLostError(
-            f"{self.name} is lost, and with it all tensors stored there, which {action} found: "
-            f'{self.lost}. tp.set_backend("webgpu") opens it anew'
+            f"{self.name} is lost, and with it all tensors stored there (found during {action}): "
+            f"{self.lost}. tp.set_backend opens it anew"
         )
 
     def tell(self, message: str) -> None:
@@ -158,17 +163,32 @@ class Guard:
         elif message != _BEGINS:
             self._messages.append(message)
 
-    def compile(self, kernel: str, text: str) -> wgpu.GPUShaderModule:
-        """Return a compiled shader.
+    def compile(self, kernel: str, make: Callable[[], _Compiled]) -> _Compiled:
+        """Return what ``make`` compiles for a kernel, in a thread of its own.
 
         Raises:
-            ShaderError: the compiler refuses the text.
-            DeviceLostError: the device is gone.
+            ShaderError: a compiler refuses it.
+            DeviceLostError: the device is gone, or did not compile it in time.
 
         """
-        with self.using(f"compiling {kernel!r}"):
+        made: Future[_Compiled] = Future()
+        ended = threading.Event()
+        made.add_done_callback(lambda _made: ended.set())
+
+        def work() -> None:
+            _current.guard = self
             try:
-                return self._device.create_shader_module(code=text)
+                made.set_result(make())
+            except BaseException as error:  # noqa: BLE001  # raised below
+                made.set_exception(error)
+
+        action = f"compiling {kernel!r}"
+        with self.using(action):
+            threading.Thread(target=work, name=f"webgpu: {action}", daemon=True).start()
+            self._pending = ended
+            self._await(action)
+            try:
+                return made.result()
             except wgpu.GPUValidationError as error:
                 if _LOST in str(error):
                     raise

@@ -58,8 +58,7 @@ def tensorplug_create_backend(device: str | None) -> Backend:
     except (ImportError, OSError) as error:
         raise BackendUnavailableError(f"wgpu does not load: {error}") from error
     adapter = adapters.choose(device)
-    trial.check(adapter)
-    return WebGPUBackend(Runtime(adapter))
+    return WebGPUBackend(Runtime(adapter, trial.check(adapter)))
 
 
 @hookimpl

@@ -14,7 +14,7 @@ from weakref import WeakSet
 import numpy as np
 import wgpu
 
-from tensorplug.plugin import BuildNotice, KernelRefusedError, Lock
+from tensorplug.plugin import BackendUnavailableError, BuildNotice, KernelRefusedError, Lock
 from tensorplug.plugin import dtypes as dt
 from tensorplug_loops import extents
 from tensorplug_webgpu import adapters, dialect, exchange
@@ -67,17 +67,21 @@ _STORED: Final = _Numbers("storage, read", "read-only-storage", wgpu.BufferUsage
 
 
 class Runtime:
-    """What a backend does with its device."""
+    """What a backend does with its device; ``exchanged``: how many neighbours exchange values."""
 
-    def __init__(self, adapter: wgpu.GPUAdapter) -> None:
+    def __init__(self, adapter: wgpu.GPUAdapter, exchanged: int) -> None:
         self.name = adapters.name_of(adapter)
         self.dtypes = adapters.dtypes_of(adapter)
         half = dt.float16 in self.dtypes
         features = {adapters.HALF, exchange.FEATURE} & set(adapter.features)
-        self._device = adapter.request_device_sync(
-            required_features=sorted(features),
-            required_limits={name: adapter.limits[name] for name in _LIMITS},
-        )
+        try:
+            self._device = adapter.request_device_sync(
+                required_features=sorted(features),
+                required_limits={name: adapter.limits[name] for name in _LIMITS},
+            )
+        except RuntimeError as error:
+            reason = " ".join(str(error).split())
+            raise BackendUnavailableError(f"{self.name} does not open: {reason}") from error
         limits = self._device.limits
         self.guard = Guard(self._device, self.name)
         self.lock = Lock()
@@ -88,10 +92,6 @@ class Runtime:
         # Mesa's puts uniforms where loops end into the shader, compiles it anew for each launch,
         # and keeps what it has compiled: there, numbers are not uniforms.
         mesa = "llvmpipe" in self.name
-        exchanged = 0
-        if processor and exchange.FEATURE in features:
-            with self.guard.using("a trial"):
-                exchanged = exchange.measure(self._device)
         self.machine = dialect.machine(
             half=half,
             cores=_CORES,
@@ -238,12 +238,15 @@ class Runtime:
             {"binding": at, "visibility": wgpu.ShaderStage.COMPUTE, "buffer": {"type": kind}}
             for at, kind in enumerate([*kinds, self._numbers.binding])
         ]
-        module = self.guard.compile(kernel.name, text)
-        with self.guard.using(f"preparing {kernel.name!r}"):
+
+        def make() -> tuple[Any, Any]:
+            module = device.create_shader_module(code=text)
             bindings = device.create_bind_group_layout(entries=entries)
             layout = device.create_pipeline_layout(bind_group_layouts=[bindings])
             compute = {"module": module, "entry_point": "run"}
             return device.create_compute_pipeline(layout=layout, compute=compute), bindings
+
+        return self.guard.compile(kernel.name, make)
 
     def bind(self, bindings: Any, buffers: Sequence[Any]) -> Any:
         """Return buffers as the arguments of a launch."""

@@ -1,8 +1,8 @@
 """Tries each adapter's driver in another process before the user's process computes with it.
 
 A driver that crashes, hangs or computes nonsense ends that process, or is told by its numbers. The
-verdict is kept on disk, for this driver and these checks. What something else than the driver has
-ended is no verdict.
+verdict is kept on disk, for this driver and these checks, with how many neighbours exchange
+values. What something else than the driver has ended is no verdict.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import subprocess
 import sys
 from multiprocessing.spawn import get_executable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import wgpu
 
 from tensorplug.plugin import BackendUnavailableError, SettingsError, child_processes, disk_cache
-from tensorplug_webgpu import adapters, single
+from tensorplug_webgpu import adapters, exchange, single
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +35,7 @@ _FOLDER: Final = disk_cache.CacheFolder(
     CACHE, "tensorplug-webgpu", "verdicts on WebGPU's drivers", ("tensorplug_webgpu",)
 )
 _CODE: Final = "from tensorplug_webgpu.trial import main; main()"
-_known: Final[dict[str, str]] = {}  # verdicts of this process, by key
+_FILES: Final = (__file__, adapters.__file__, exchange.__file__, single.__file__)  # its code
 
 ITEMS: Final = 6_400
 _INTEGERS: Final = """
@@ -69,12 +69,24 @@ fn run(@builtin(global_invocation_id) item: vec3<u32>) {
 """
 
 
+class Verdict(NamedTuple):
+    """What is wrong with a driver, "" if nothing is; how many neighbours exchange values."""
+
+    wrong: str
+    exchanged: int = 0
+
+
+_known: Final[dict[str, Verdict]] = {}  # of this process, by key
+
+
 class UndecidedError(BackendUnavailableError):
     """Something else than the driver ended a trial; the message says what."""
 
 
-def check(adapter: wgpu.GPUAdapter) -> None:
-    """Try an adapter, unless its verdict is known.
+def check(adapter: wgpu.GPUAdapter) -> int:
+    """Try an adapter, unless its verdict is known; return how many neighbours exchange values.
+
+    That is 0 for an adapter that may not be tried.
 
     Raises:
         BackendUnavailableError: it failed.
@@ -86,43 +98,43 @@ def check(adapter: wgpu.GPUAdapter) -> None:
     if when not in _TRIALS:
         raise SettingsError(f"{TRIAL}={when!r}: must be 0 (no trial), 1 (one trial) or again")
     if when == "0" or getattr(sys, "frozen", False):  # frozen programs have no interpreter
-        return
+        return 0
     facts = _facts(adapter)
-    key = hashlib.sha256(f"{facts}\n{Path(__file__).read_text('utf-8')}".encode()).hexdigest()
-    wrong = _known.get(key)
-    if wrong is None:
+    code = [Path(file).read_bytes() for file in _FILES]
+    key = hashlib.sha256(b"\0".join([facts.encode(), *code])).hexdigest()
+    verdict = _known.get(key)
+    if verdict is None:
         folder = _FOLDER.find()
         file = folder / f"{key}.verdict.json" if folder else None
-        wrong = None if when == "again" or file is None else _recall(file)
-        if wrong is None:
-            wrong = _try(facts)
+        verdict = None if when == "again" or file is None else _parse(disk_cache.read(file))
+        if verdict is None:
+            verdict = _try(facts)
             if file is not None:
-                disk_cache.write(file, json.dumps({"wrong": wrong, "facts": facts}).encode())
-        _known[key] = wrong
-    if wrong:
+                disk_cache.write(file, json.dumps(verdict._asdict()).encode())
+        _known[key] = verdict
+    if verdict.wrong:
         raise BackendUnavailableError(
-            f"{adapters.name_of(adapter)}: its driver failed its trial: {wrong} ({TRIAL}=again "
-            f"tries it once more, {TRIAL}=0 opens it untried)"
+            f"{adapters.name_of(adapter)}: its driver failed its trial: {verdict.wrong} "
+            f"({TRIAL}=again tries it once more, {TRIAL}=0 opens it untried)"
         )
+    return verdict.exchanged
 
 
 def _facts(adapter: wgpu.GPUAdapter) -> str:
-    versions = {"wgpu": wgpu.__version__, "half": adapters.HALF in adapter.features}
+    versions = {"wgpu": wgpu.__version__, "features": sorted(adapter.features)}
     return json.dumps({**adapter.info, **versions}, sort_keys=True, default=str)
 
 
-def _recall(file: Path) -> str | None:
-    content = disk_cache.read(file)
+def _parse(text: bytes | str | None) -> Verdict | None:
     try:
-        told = json.loads(content) if content else None
-    except ValueError:
+        told = json.loads(text or "")
+        return Verdict(str(told["wrong"]), int(told["exchanged"]))
+    except (ValueError, TypeError, KeyError):
         return None
-    wrong = told.get("wrong") if isinstance(told, dict) else None
-    return wrong if isinstance(wrong, str) else None
 
 
-def _try(facts: str) -> str:
-    """Return what is wrong with the adapter of these facts; "" if nothing is.
+def _try(facts: str) -> Verdict:
+    """Return the verdict on the adapter of these facts.
 
     Raises:
         UndecidedError: something else than the driver ended the trial.
@@ -134,17 +146,18 @@ def _try(facts: str) -> str:
             command, capture_output=True, timeout=SECONDS, check=False
         )
     except subprocess.TimeoutExpired:
-        return f"it did not end within {SECONDS:.0f} seconds"
+        return Verdict(f"it did not end within {SECONDS:.0f} seconds")
     except OSError as error:  # no more processes or files
         raise _undecided(f"no process can be started: {error}") from error
     begun = [line.partition(b"@@ ")[2] for line in done.stdout.splitlines() if b"@@ " in line]
     stages = [line.decode(errors="replace") for line in begun]
-    if done.returncode == 0 and stages:
-        return stages[-1].removeprefix("done").strip()
+    verdict = _parse(stages[-1].removeprefix("done")) if stages else None
+    if done.returncode == 0 and verdict is not None:
+        return verdict
     end = child_processes.describe_end(done.returncode)
     if done.returncode < 0 and stages:
         if not end.from_outside:
-            return f"{end.text} during {stages[-1]}"
+            return Verdict(f"{end.text} during {stages[-1]}")
         raise _undecided(end.text)
     last = (done.stderr.decode(errors="replace").strip().splitlines() or ["it says nothing"])[-1]
     raise _undecided(f"{end.text}: {last}")
@@ -162,7 +175,7 @@ def main() -> None:
     facts = sys.argv[1]
     for adapter in adapters.find():
         if _facts(adapter) == facts:
-            _say(f"done {_compute(adapter)}")
+            _say(f"done {json.dumps(_compute(adapter)._asdict())}")
             return
     raise SystemExit("a new process does not find the adapter")
 
@@ -172,20 +185,24 @@ def _say(text: str) -> None:
     sys.stdout.flush()
 
 
-def _compute(adapter: wgpu.GPUAdapter) -> str:
+def _compute(adapter: wgpu.GPUAdapter) -> Verdict:
     _say("opening the device")
-    half = adapters.HALF in adapter.features
+    features = {adapters.HALF, exchange.FEATURE} & set(adapter.features)
+    half = adapters.HALF in features
     try:
-        device = adapter.request_device_sync(required_features=[adapters.HALF] if half else [])
+        device = adapter.request_device_sync(required_features=sorted(features))
         for stage, text, x, expected in _stages(half=half):
             _say(stage)
             found = single.run(device, text, x)
             if not np.allclose(found, expected, rtol=1e-6, atol=0):
                 at = int(np.argmax(found != expected))
-                return f"{stage}: number {at} is {found[at]}, must be {expected[at]}"
+                return Verdict(f"{stage}: number {at} is {found[at]}, must be {expected[at]}")
+        if exchange.FEATURE in features and adapters.is_processor(adapter):
+            _say("neighbours")
+            return Verdict("", exchange.measure(device))
     except wgpu.GPUError as error:
-        return " ".join(str(error).split())[:300]
-    return ""
+        return Verdict(" ".join(str(error).split())[:300])
+    return Verdict("")
 
 
 def _stages(*, half: bool) -> Iterator[tuple[str, str, Array, Array]]:
