@@ -190,7 +190,7 @@ class Guard:
             try:
                 return made.result()
             except wgpu.GPUValidationError as error:
-                if _LOST in str(error):
+                if _LOST in str(error) or _FULL in str(error):
                     raise
                 self._messages.clear()
                 lines = [line for line in str(error).splitlines() if line.strip()]
