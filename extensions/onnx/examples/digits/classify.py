@@ -62,11 +62,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("images", type=Path, nargs="+", help="dark ink on light paper")
     parser.add_argument("--model", type=Path, default=FOLDER / "digits.onnx")
-    parser.add_argument("--backend", default="cpu")
+    parser.add_argument("--backend", help="default: the one that tensorplug chooses")
     parser.add_argument("--output", type=Path, default=Path("digits.png"))
     options = parser.parse_args(arguments)
 
-    model = tensorplug_onnx.load(options.model).to(options.backend)
+    model = tensorplug_onnx.load(options.model).to(options.backend or tp.get_backend())
     [info] = model.inputs
     _, _, height, width = info.shape or ()
     images = np.stack([read(path, int(height or 0), int(width or 0)) for path in options.images])
