@@ -19,6 +19,7 @@ from tensorplug.plugin import (
     KernelTable,
     Scalar,
     TensorType,
+    narrowing,
     specs,
 )
 from tensorplug.plugin import dtypes as dt
@@ -149,12 +150,12 @@ def cast(x: Array, *, dtype: DType) -> Any:
     """Truncate floats and wrap them into integers; NaN and infinities become 0."""
     if dtype is dt.bool_:
         return x != 0
-    if x.dtype.kind == "f" and dtype in dt.INTEGER:
+    if dtype in dt.INTEGER and dt.of(x.dtype) in dt.FLOATING:
         # In C a float that does not fit is undefined; modulo 2**64, which is exact, it fits.
         whole = np.fmod(np.trunc(np.where(np.isfinite(x), x, 0)).astype(np.float64), 2.0**64)
         size = np.abs(whole).astype(np.uint64)
         x = np.where(whole < 0, -size, size)
-    return x.astype(dtype.numpy)
+    return narrowing.convert(x, dtype)  # NumPy would round twice to bfloat16
 
 
 @native(specs.RANGE)
