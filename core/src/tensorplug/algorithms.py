@@ -16,7 +16,8 @@ moving elements      ``Selection``, ``selection``, ``scatter_depth``, ``match_ra
                      ``cells_first_permutation``, ``plan_depth_rearrangement``,
                      ``split_spatial_axes``, ``channel_broadcast_shape``
 random numbers       ``philox``, ``box_muller``, ``RANDOM_KEY``, ``key_halves``; ``drawing``:
-                     reading the arguments of a draw, and rejection
+                     reading the arguments of a draw, and rejection; ``draw``: dispatch to the
+                     kernels of random numbers; ``random_words``: keys and words in int32
 activations          ``GELU_CUBIC``, ``GELU_REACH``, ``SELU_ALPHA``, ``SELU_SCALE``, ``SILU_REACH``
 formulas             ``elementary``, ``error_function``, ``complement_formulas``, ``polynomial``,
                      ``ratio``, ``high_half``
@@ -36,6 +37,7 @@ from typing import TYPE_CHECKING, Any
 from tensorplug import host_functions
 from tensorplug.contract import windows
 from tensorplug.contract.windows import channel_axis, spatial_axes
+from tensorplug.decompositions.random import draw
 from tensorplug.dispatch.device import least_group
 from tensorplug.ops import contraction_order
 from tensorplug.ops.arrangement import match_ranks
@@ -69,6 +71,7 @@ from tensorplug.ops.nn.gaussian_error import REACH as GELU_REACH
 from tensorplug.ops.nn.sigmoid_linear import REACH as SILU_REACH
 from tensorplug.ops.order import highest, in_range, lowest
 from tensorplug.ops.random import box_muller, philox
+from tensorplug.ops.random import words as random_words
 from tensorplug.ops.random.random import KEY as RANDOM_KEY
 from tensorplug.ops.random.random import halves as key_halves
 from tensorplug.ops.special import complement_formulas
@@ -104,6 +107,7 @@ __all__ = [
     "convolution_windows",
     "dilated_pooling_windows",
     "dilation_windows",
+    "draw",
     "drawing",
     "elementary",
     "error_function",
@@ -123,6 +127,7 @@ __all__ = [
     "plan_depth_rearrangement",
     "polynomial",
     "pooling_windows",
+    "random_words",
     "ratio",
     "rotation_sources",
     "scatter_depth",

@@ -151,7 +151,7 @@ ShapeLike: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
 """A shape, or the one length of a shape of rank 1."""
 
 KeyLike: TypeAlias = Tensor | SupportsArray
-"""A key of ``tensorplug.random``, uint32 of shape [4]. Lists are none, as they would be int32."""
+"""A key of ``tensorplug.random``, uint32 of shape [4], or int32 on a device without uint32."""
 
 PerAxis: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
 """One number per spatial axis of a sliding window, or one for all of them."""

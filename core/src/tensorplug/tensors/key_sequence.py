@@ -5,14 +5,19 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, Final
 
-from tensorplug.contract import dtypes as dt
 from tensorplug.contract import shapes
 from tensorplug.contract.arguments import quoted
-from tensorplug.contract.spec import TensorType
 from tensorplug.dispatch.context import current_context
 from tensorplug.dispatch.locks import Lock
 from tensorplug.errors import ArgumentError
-from tensorplug.ops.random.random import SPLIT, block_of, fold_words, halves, of_words
+from tensorplug.ops.random.random import (
+    SPLIT,
+    block_of,
+    fold_words,
+    halves,
+    key_type,
+    of_words,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,7 +26,6 @@ if TYPE_CHECKING:
     from tensorplug.dispatch.tensor import Tensor
     from tensorplug.ops.random.philox import Block
 
-_KEY: Final = TensorType(dt.uint32, (4,))
 _MOST_SPAWNED: Final = 2**20  # generators; each takes about 100 bytes of the host
 
 
@@ -74,7 +78,7 @@ class KeySequence:
 
     def key(self) -> Tensor:
         """Return a new key, for a function that takes one."""
-        key: Tensor = current_context().interpreter.draw(self, _KEY)
+        key: Tensor = current_context().interpreter.draw(self, key_type())
         return key
 
     def _draw(self) -> Tensor:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import tensorplug as tp
-from tensorplug.algorithms import drawing
+from tensorplug.algorithms import draw, drawing
 from tensorplug.errors import ArgumentError, ShapeError
-from tensorplug.plugin import arguments, as_key, as_tensor, host_values, shapes
+from tensorplug.plugin import arguments, as_key, as_tensor, host_values, shapes, specs
 from tensorplug.plugin import dtypes as dt
 
 if TYPE_CHECKING:
@@ -121,8 +121,14 @@ def _draw_order(key: Tensor, count: int) -> Tensor:
     It sorts places by random words of 32 bits, twice. Sorting is stable, so with a single sort
     equal words, which are likely from 2**16 words on, would bias the order.
     """
-    one, two = (tp.topk(tp.random.bits(part, (count,)), count)[1] for part in tp.random.split(key))
+    one, two = (tp.topk(_draw_ranks(part, count), count)[1] for part in tp.random.split(key))
     return tp.gather(one, two) if count else one
+
+
+def _draw_ranks(key: Tensor, count: int) -> Tensor:
+    """Return random words, in int32 less 2**31: in the order of unsigned ones."""
+    drawn = draw(specs.RANDOM_BITS, key, shape=(count,))
+    return drawn if drawn.dtype in dt.UNSIGNED else drawn + drawn.dtype.min
 
 
 def choice(

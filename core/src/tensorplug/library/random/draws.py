@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import tensorplug as tp
-from tensorplug.algorithms import drawing
+from tensorplug.algorithms import draw, drawing, random_words
 from tensorplug.errors import ArgumentError, DTypeError
-from tensorplug.plugin import arguments, as_key, as_tensor, dispatch, host_values, shapes, specs
+from tensorplug.plugin import arguments, as_key, as_tensor, host_values, shapes, specs
 from tensorplug.plugin import dtypes as dt
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def uniform(
     sizes, chosen, (below, above) = drawing.parameters("uniform", shape, dtype, low=low, high=high)
     if host_values.is_scalar(below) and host_values.is_scalar(above):
         _check_ends(below, above, chosen)
-    u = dispatch(specs.RANDOM_UNIFORM, checked, shape=sizes, dtype=chosen)
+    u = draw(specs.RANDOM_UNIFORM, checked, shape=sizes, dtype=chosen)
     if drawing.is_number(below, 0) and drawing.is_number(above, 1):
         return u
     x = below + u * (above - below)
@@ -129,7 +129,7 @@ def normal(
     sizes, chosen, (mean, deviation) = drawing.parameters(
         "normal", shape, dtype, loc=loc, scale=scale
     )
-    z = dispatch(specs.RANDOM_NORMAL, checked, shape=sizes, dtype=chosen)
+    z = draw(specs.RANDOM_NORMAL, checked, shape=sizes, dtype=chosen)
     return drawing.shift_and_scale(z, mean, deviation)
 
 
@@ -159,7 +159,7 @@ def exponential(
     """
     checked = as_key(key, "exponential")
     sizes, chosen, (mean,) = drawing.parameters("exponential", shape, dtype, scale=scale)
-    x = dispatch(specs.RANDOM_EXPONENTIAL, checked, shape=sizes, dtype=chosen)
+    x = draw(specs.RANDOM_EXPONENTIAL, checked, shape=sizes, dtype=chosen)
     return drawing.shift_and_scale(x, 0, mean)
 
 
@@ -208,13 +208,13 @@ def integers(
     chosen = _choose_integer_dtype(dtype, tensors)
     sizes = drawing.fit_shape("integers", shape, [tensor.shape for tensor in tensors])
     span = (
-        _compute_span(first, last, chosen)
+        _compute_span(first, last, chosen, checked.dtype)
         if tensors
-        else _compute_span_of_numbers(first, last, chosen)
+        else _compute_span_of_numbers(first, last, chosen, checked.dtype)
     )
     if span.shape not in ((), sizes):
         span = tp.broadcast_to(span, sizes)
-    drawn = tp.astype(dispatch(specs.RANDOM_INTEGERS, checked, span, shape=sizes), chosen)
+    drawn = random_words.widened(draw(specs.RANDOM_INTEGERS, checked, span, shape=sizes), chosen)
     if drawing.is_number(first, 0):
         return drawn
     return drawn + (first if isinstance(first, int) else tp.astype(first, chosen))
@@ -265,19 +265,19 @@ def _choose_integer_dtype(dtype: Any, tensors: list[Tensor]) -> DType:
     return chosen
 
 
-def _compute_span_of_numbers(low: int, high: int, dtype: DType) -> Tensor:
-    """Return the number of integers, in 64 bits only if 32 do not suffice."""
+def _compute_span_of_numbers(low: int, high: int, dtype: DType, word: DType) -> Tensor:
+    """Return the number of integers, in ``word``, or in 64 bits if 32 do not suffice."""
     if not low < high:
         raise ArgumentError(f"integers: low must be below high, got {low} and {high}")
     least, most = dtype.min, dtype.max
     if low < least or high > most + 1:
         raise ArgumentError(f"integers: [{low}, {high}) does not fit into {dtype}")
-    unsigned = dt.uint32 if high - low <= 1 << 32 else dt.uint64
+    unsigned = word if high - low <= 1 << 32 else dt.uint64
     return _wrap(high - low, unsigned)
 
 
-def _compute_span(low: Any, high: Any, dtype: DType) -> Tensor:
-    unsigned = dt.uint64 if dtype.itemsize == 8 else dt.uint32
+def _compute_span(low: Any, high: Any, dtype: DType, word: DType) -> Tensor:
+    unsigned = dt.uint64 if dtype.itemsize == 8 else word
     first, last = (
         _wrap(bound, unsigned) if isinstance(bound, int) else tp.astype(bound, unsigned)
         for bound in (low, high)
@@ -286,4 +286,5 @@ def _compute_span(low: Any, high: Any, dtype: DType) -> Tensor:
 
 
 def _wrap(number: int, dtype: DType) -> Tensor:
-    return as_tensor(np.array(number % (1 << 8 * dtype.itemsize), dtype.numpy))
+    wrapped = np.array(number % (1 << 8 * dtype.itemsize), np.uint64)
+    return as_tensor(wrapped.astype(dtype.numpy))

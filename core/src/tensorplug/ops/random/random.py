@@ -3,7 +3,8 @@
 A key is a tensor ``uint32[4]``: two words are the key of Philox4x32-10, two the upper half of its
 counter. The lower half numbers the blocks of a draw; a block has four words. So element j of a
 draw depends only on the key and on j, not on the shape, the order of calls, threads or the device
-(docs/adr/0008). The functions live in ``tensorplug.random``.
+(docs/adr/0008). On a device without uint32 a key is ``int32[4]``, with the same bits. The
+functions live in ``tensorplug.random``.
 """
 
 from __future__ import annotations
@@ -18,12 +19,13 @@ from tensorplug.contract.arguments import quoted
 from tensorplug.contract.spec import Attribute, KernelSpec, TensorType
 from tensorplug.dispatch import host_values
 from tensorplug.dispatch.calls import as_tensor, dispatch
+from tensorplug.dispatch.context import current_context, engine_of
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
 from tensorplug.ops import creation, joining, reduction
 from tensorplug.ops.elementwise import arithmetic
 from tensorplug.ops.elementwise.casting import astype
 from tensorplug.ops.elementwise.comparison import less
-from tensorplug.ops.random import philox
+from tensorplug.ops.random import philox, words
 
 if TYPE_CHECKING:
     from tensorplug.contract.dtypes import DType
@@ -188,7 +190,8 @@ def key(seed: SupportsIndex, /) -> Tensor:
             their two's complement).
 
     Returns:
-        A tensor ``uint32[4]``. Use it once: for one draw, or for ``split`` or ``fold_in``.
+        A tensor ``uint32[4]``; ``int32[4]`` with the same bits if the device has no uint32. Use
+        it once: for one draw, or for ``split`` or ``fold_in``.
 
     Raises:
         ArgumentError: ``seed`` is not an integer, or is out of range.
@@ -208,7 +211,7 @@ def key(seed: SupportsIndex, /) -> Tensor:
 
 
 def split(key: KeyLike, /, num: int = 2) -> Tensor:
-    """Return ``num`` new keys, as the rows of a tensor ``uint32[num,4]``.
+    """Return ``num`` new keys, as the rows of a tensor ``[num,4]`` of the key's dtype.
 
     They are independent of each other and of draws from ``key``: ``a, b = split(key)``. The first
     rows do not depend on ``num``.
@@ -229,7 +232,7 @@ def split(key: KeyLike, /, num: int = 2) -> Tensor:
     rows = shapes.index(num, "split: num")
     if rows < 0:
         raise ArgumentError(f"split: num must not be negative, got {rows}")
-    return dispatch(RANDOM_BITS, as_key(key, "split"), shape=(rows, 4), start=SPLIT)
+    return draw_words(as_key(key, "split"), (rows, 4), SPLIT)
 
 
 def fold_in(key: KeyLike, data: SupportsIndex, /) -> Tensor:
@@ -258,8 +261,8 @@ def fold_in(key: KeyLike, data: SupportsIndex, /) -> Tensor:
     parent = as_key(key, "fold_in")
     number = _place_words(data, "fold_in: data", 2)
     # First leave the counters that sister keys share, then go to the place of the number.
-    inner = dispatch(RANDOM_BITS, parent, shape=KEY.shape, start=FOLD)
-    return dispatch(RANDOM_BITS, inner + number, shape=KEY.shape, start=FOLD)
+    inner = draw_words(parent, KEY.shape, FOLD)
+    return draw_words(inner + number, KEY.shape, FOLD)
 
 
 def fold_words(words: philox.Block, number: int) -> philox.Block:
@@ -278,7 +281,23 @@ def block_of(words: philox.Block, number: int) -> philox.Block:
 
 def of_words(words: philox.Block) -> Tensor:
     """Return the key with these words, on the current device."""
-    return as_tensor(np.array(words, np.uint32))
+    return as_tensor(np.array(words, np.uint32).view(key_type().dtype.numpy))
+
+
+def key_type(device: Any = None) -> TensorType:
+    """Return the type of keys on a device, by default the current one."""
+    if device is None:
+        context = current_context()
+        device = context.device or engine_of(context).open(None)
+    return KEY if KEY.dtype in device.dtypes else TensorType(dt.int32, KEY.shape)
+
+
+def draw_words(key: Tensor, shape: Shape, start: int = 0) -> Tensor:
+    """Return random words of ``shape`` in the dtype of the key, from block ``start`` on."""
+    if key.dtype is not KEY.dtype:
+        return words.draw(key, shape=shape, start=start)
+    drawn: Tensor = dispatch(RANDOM_BITS, key, shape=shape, start=start)
+    return drawn
 
 
 def as_key(key: Any, caller: str) -> Tensor:
@@ -292,11 +311,12 @@ def as_key(key: Any, caller: str) -> Tensor:
     if host_values.is_scalar(key) or isinstance(key, np.generic):
         raise ArgumentError(f"{caller}: {how}, got the number {quoted(key)}")
     tensor = as_tensor(key, what=f"{caller}: key")
-    if tensor.dtype is not KEY.dtype:
-        raise DTypeError(f"{caller}: {how} and be {KEY}, got {tensor.type}")
-    if tensor.shape != KEY.shape:
+    allowed = key_type(tensor._placement.device)
+    if tensor.dtype is not allowed.dtype:
+        raise DTypeError(f"{caller}: {how} and be {allowed}, got {tensor.type}")
+    if tensor.shape != allowed.shape:
         raise ShapeError(
-            f"{caller}: {how} and be {KEY}, got {tensor.type}; pass one row of several keys"
+            f"{caller}: {how} and be {allowed}, got {tensor.type}; pass one row of several keys"
         )
     return tensor
 
@@ -319,11 +339,10 @@ def _place_words(value: Any, what: str, at: int) -> Tensor:
     """Return the 64 bits of an integer as words ``at`` and ``at`` + 1 of four; others are 0."""
     if hasattr(value, "_placement"):
         both = _split_words(value, what)
-        rest = creation.zeros((2,), dtype=dt.uint32)
+        rest = creation.zeros((2,), dtype=both.dtype)
         return joining.concat([rest, both] if at else [both, rest])
-    words = np.zeros(4, np.uint32)
-    words[at : at + 2] = halves(shapes.index(value, what), what)
-    return as_tensor(words)
+    low, high = halves(shapes.index(value, what), what)
+    return of_words((0, 0, low, high) if at else (low, high, 0, 0))
 
 
 def _split_words(number: Tensor, what: str) -> Tensor:
@@ -331,11 +350,12 @@ def _split_words(number: Tensor, what: str) -> Tensor:
         raise DTypeError(f"{what} must be an integer, got {number.type}")
     if number.shape:
         raise ShapeError(f"{what} must have rank 0, got {number.type}")
+    word = key_type(number._placement.device).dtype
     if number.dtype.itemsize == 8:
-        upper = astype(arithmetic.floor_divide(number, 1 << 32), dt.uint32)
+        upper = astype(arithmetic.floor_divide(number, 1 << 32), word)
     else:
-        upper = -astype(less(number, 0), dt.uint32)  # the sign bit, 32 times
-    return joining.stack([astype(number, dt.uint32), upper])
+        upper = -astype(less(number, 0), word)  # the sign bit, 32 times
+    return joining.stack([astype(number, word), upper])
 
 
 def bits(key: KeyLike, shape: ShapeLike = (), dtype: DTypeLike = dt.uint32) -> Tensor:
@@ -365,8 +385,8 @@ def bits(key: KeyLike, shape: ShapeLike = (), dtype: DTypeLike = dt.uint32) -> T
         raise DTypeError(f"bits: dtype must be an unsigned integer dtype, got {result_dtype}")
     checked, sizes = as_key(key, "bits"), shapes.as_shape(shape, "bits: shape")
     if result_dtype is not dt.uint64:
-        words = dispatch(RANDOM_BITS, checked, shape=sizes)
-        return words if result_dtype is dt.uint32 else astype(words, result_dtype)
-    words = dispatch(RANDOM_BITS, checked, shape=(*sizes, 2))
+        drawn = draw_words(checked, sizes)
+        return drawn if result_dtype is drawn.dtype else astype(drawn, result_dtype)
+    drawn = draw_words(checked, (*sizes, 2))
     weights = as_tensor(np.array([1, 1 << 32], np.uint64))
-    return reduction.sum(astype(words, result_dtype) * weights, axis=-1)
+    return reduction.sum(words.widened(drawn, result_dtype) * weights, axis=-1)

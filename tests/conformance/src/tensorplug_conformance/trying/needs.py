@@ -41,7 +41,6 @@ def _blended(case: Case) -> set[DType]:
 
 
 _NEEDS: Final[Mapping[KernelSpec, Callable[[Case], set[DType]]]] = {
-    specs.MULTINOMIAL: lambda _case: {dt.uint32},  # of the key, which its seed becomes
     specs.QUANTIZED_MAT_MUL: _quantized,
     specs.TRANSFORM: _blended,
 }
