@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from wgpu.backends.wgpu_native._ffi import ffi
 
 import tensorplug as tp
 from tensorplug.plugin import child_processes, specs
@@ -62,6 +63,12 @@ def test_numbers_of_the_trial(monkeypatch):
     assert (sound.exchanged > 1) is adapters.is_processor(adapter)
     monkeypatch.setattr(trial, "_FLOATS", trial._FLOATS.replace("0.5", "0.25"))
     assert trial._compute(adapter) == ("floats: number 1 is 0.25, must be 0.5", 0)
+
+
+@pytest.mark.parametrize("name", ["WGPUBufferDescriptor", "WGPUSurfaceDescriptor"])
+def test_types_that_are_read_at_once_are_those_of_the_header(name):
+    alone = ffi.typeof(f"{name}  *")  # another text, which cffi reads
+    assert ffi._parsed_types[f"{name} *"] == (alone, False)
 
 
 def test_what_a_trial_executes_is_in_its_key():
