@@ -111,8 +111,8 @@ class _Compiler:
         machine = self.machine()
         options = llvm.create_pipeline_tuning_options(speed_level=3)
         options.loop_vectorization = options.slp_vectorization = True
-        # A tile fills the registers, so a second one beside it does not fit: unrolled, as LLVM does
-        # for Zen 4 and Zen 5, products of matrices took 2.5 times as long.
+        # A tile fills the registers, so a second one beside it does not fit: unrolled, as LLVM
+        # does for Zen 4 and Zen 5, products of matrices took 2.5 times as long.
         options.loop_unrolling = False
         passes = llvm.create_pass_builder(machine, options)
         try:
