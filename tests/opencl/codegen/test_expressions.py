@@ -12,6 +12,7 @@ from tensorplug.plugin import (
     Group,
     GroupInput,
     GroupOutput,
+    KernelRefusedError,
     TensorType,
     expressions,
 )
@@ -127,7 +128,8 @@ def test_what_is_declined(device):
     sums = parameter(0, dt.float32)
     for at in range(1, 80):
         sums = sums + parameter(at, dt.float32)
-    assert device.compile_group(make_group((9,), many, [sums])) is None
+    with pytest.raises(KernelRefusedError, match="81 arrays are too many"):
+        device.compile_group(make_group((9,), many, [sums]))
 
 
 def test_a_group_without_elements(device):
