@@ -20,6 +20,7 @@ from tensorplug.plugin import (
 )
 from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import expressions as ex
+from tensorplug_loops import templates
 from tensorplug_loops.dialects import c
 from tensorplug_loops.forms.extents import pad
 from tensorplug_loops.forms.joining import concat
@@ -246,6 +247,17 @@ def test_repeated():
         *(10, 12, 14, 16, 0, 18, 0)
     ]
     assert len(calls) == 3
+
+
+def test_keys_that_never_come_again_make_room(monkeypatch):
+    monkeypatch.setattr(templates, "_MET", 8)
+    monkeypatch.setattr(templates, "_met", {})
+    monkeypatch.setattr(templates, "_recorded", {})
+    for number in range(100):
+        assert repeat(number, [3], lambda sizes: sizes[0]) == 3
+        assert repeat(f"twice {number % 3}", [number], lambda sizes: sizes[0] + 1) == number + 1
+    assert len(templates._met) == 8
+    assert set(templates._recorded) == {"twice 0", "twice 1", "twice 2"}
 
 
 def test_groups_of_equal_expressions_have_one_key():

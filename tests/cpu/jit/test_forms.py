@@ -9,6 +9,7 @@ import tensorplug as tp
 from tensorplug.plugin import KernelRefusedError, specs
 from tensorplug_cpu.jit import forms
 from tensorplug_cpu.jit.codegen.settings import JIT
+from tensorplug_cpu.jit.groups import kernels
 
 pytest.importorskip("llvmlite")
 
@@ -27,3 +28,22 @@ def test_without_loops(monkeypatch):
     prepare = forms.formed(specs.DILATION2D)
     with pytest.raises(KernelRefusedError, match="not compiled"):
         prepare(None, None, attributes={}, backend=None, out=None)
+
+
+def test_further_lengths_are_not_planned_anew(monkeypatch):
+    """The first call plans, the second one records, and others repeat that."""
+    monkeypatch.setenv(JIT, "always")
+    planned = []
+    sized, plan, machine = kernels._planner()
+
+    def count(group, machine):
+        planned.append(group.name)
+        return plan(group, machine)
+
+    monkeypatch.setattr(kernels, "_planner", lambda: (sized, count, machine))
+    for length in range(200, 220):
+        indices = np.arange(length, dtype=np.int32) % 37
+        result = tp.one_hot(tp.asarray(indices), 37).numpy()
+        assert (result.dtype, result.shape) == (np.float32, (length, 37))
+        np.testing.assert_array_equal(result, np.eye(37, dtype=np.float32)[indices])
+    assert planned == ["OneHot"] * 2

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _KEPT: Final = 4096
+_MET: Final = 1024  # keys met once, which may never come again
 _EACH: Final = 8  # recordings of one function; with more, sizes decide too much
 
 # Attributes whose whole numbers are sizes, or places; others decide.
@@ -25,6 +26,7 @@ _PLACES: Final = frozenset({"begin", "end", "shape", "paddings", "crops", "outpu
 _EXACT: Final = frozenset({int, bool, str, type(None)})
 
 _recorded: Final[dict[Hashable, tuple[Recorded, ...]]] = {}
+_met: Final[dict[Hashable, None]] = {}
 
 
 def repeat(key: Hashable, sizes: Sizes, function: Callable[[Sizes], T]) -> T:
@@ -32,14 +34,13 @@ def repeat(key: Hashable, sizes: Sizes, function: Callable[[Sizes], T]) -> T:
 
     At the second call with a key it is recorded, and again where that does not hold.
     """
-    known = _recorded.get(key)
-    if known is None:
+    known = _recorded.pop(key, ())
+    if not known and key not in _met:
         result = function(sizes)
-        if len(_recorded) >= _KEPT:
-            _recorded.pop(next(iter(_recorded)), None)
-        _recorded[key] = ()
+        _make_room(_met, _MET)
+        _met[key] = None
         return result
-    _recorded.pop(key, None)
+    _make_room(_recorded, _KEPT)
     _recorded[key] = known  # the last to be dropped
     for recorded in known:
         found: Any = recorded(*sizes)
@@ -52,6 +53,11 @@ def repeat(key: Hashable, sizes: Sizes, function: Callable[[Sizes], T]) -> T:
     result = recorded(*sizes)
     assert result is not MISSED, "what is recorded holds for its own sizes"
     return result
+
+
+def _make_room(cache: dict[Hashable, Any], most: int) -> None:
+    if len(cache) >= most:
+        cache.pop(next(iter(cache)), None)
 
 
 class Sized(NamedTuple):

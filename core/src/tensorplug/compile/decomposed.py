@@ -66,7 +66,7 @@ def _with_program(engine: Engine, plan: Plan) -> Plan:
 
 def _fuse(engine: Engine, plan: Plan) -> None:
     """Let the backend compute a large call in one pass, if it has several steps."""
-    if may_be_composite(plan) and plan.yields() and plan.may_fuse():
+    if plan.may_fuse() and may_be_composite(plan) and plan.yields():
         usage = Usage()
         run = _fuse_whole(engine, plan, usage)
         if run is not None:

@@ -81,7 +81,7 @@ def check_limits(shape: Shape, itemsize: int) -> None:
         raise ShapeError(
             f"the result would have {len(shape)} axes, but a tensor has at most {MOST_AXES}"
         )
-    bytes_ = prod(abs(length) for length in shape if length) * (itemsize or _TEXT_BYTES)
+    bytes_ = abs(prod(filter(None, shape))) * (itemsize or _TEXT_BYTES)
     if bytes_ > MOST_BYTES:
         raise ShapeError(
             f"the result would have shape {quoted(list(shape))} and {quoted(bytes_)} bytes, but a "

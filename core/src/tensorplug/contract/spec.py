@@ -336,7 +336,7 @@ class KernelSpec(Facts):
         """
         outputs = result if isinstance(result, tuple) else (result,)
         right = len(outputs) == len(self.outputs) or self.outputs[0].endswith("[]")
-        if not right or not all(isinstance(output, TensorType) for output in outputs):
+        if not right or False in [isinstance(output, TensorType) for output in outputs]:
             raise RegistrationError(
                 f"kernel spec {self.name!r}: its infer rule {signatures.location(self.infer)} "
                 f"returned {result!r} instead of one TensorType for each of {list(self.outputs)}"

@@ -63,9 +63,10 @@ class TensorType:
 
     def admits(self, other: TensorType) -> bool:
         """Return whether ``other`` is this type, with any sizes in the place of unknown ones."""
-        return (
-            self.dtype is other.dtype
-            and len(self.shape) == len(other.shape)
+        if self.dtype is not other.dtype:
+            return False
+        return self.shape == other.shape or (
+            len(self.shape) == len(other.shape)
             and all(a in (UNKNOWN, b) for a, b in zip(self.shape, other.shape, strict=True))
         )
 

@@ -86,6 +86,7 @@ class Device:
     their tapes look like, and ``recent`` the last one of all that look alike at a glance;
     ``compiled`` those of the plans that run programs or groups, of which fewer are kept;
     ``structures`` the groups of programs that differ in sizes alone;
+    ``rulings`` what dtypes decide of calls (``engine.resolution``);
     ``autocast`` those of calls inside ``engine.autocast``, by its dtype.
     ``installed``: the kernels whose set-up has run on this device. ``fate``: why the device is
     ``closed``. ``host`` holds the strings of a device that does not support them.
@@ -121,6 +122,7 @@ class Device:
         "programs",
         "recent",
         "root",
+        "rulings",
         "slow_plans",
         "structures",
     )
@@ -149,6 +151,7 @@ class Device:
         self.recent: dict[Hashable, Any] = {}
         self.compiled: dict[Hashable, Any] = {}
         self.structures: dict[Hashable, Any] = {}
+        self.rulings: dict[Hashable, Any] = {}
         self.autocast: dict[DType, tuple[dict[Hashable, Any], dict[Hashable, Any]]] = {}
         self.constants: dict[Hashable, Any] = {}
         self.counters: Counters = Counters()
@@ -302,6 +305,7 @@ class Device:
             self.recent.clear()
             self.compiled.clear()
             self.structures.clear()
+            self.rulings.clear()
             for caches in self.autocast.values():  # contexts refer to them
                 for cache in caches:
                     cache.clear()

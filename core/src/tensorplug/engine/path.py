@@ -227,16 +227,25 @@ class Path:
         attributes: Mapping[str, Any],
     ) -> plans.Plan | Promotion:
         types = operands.types_of(inputs)
+        tensors = operands.flatten(inputs)
+        committed = True in [tensor._placement.committed for tensor in tensors]
+        known = {"committed": committed, "interned": True}
+        key = resolution.ruling_key(spec, types) if device.is_real else None
+        ruling: resolution.Ruling | None = device.rulings.get(key)
+        if ruling is not None and ruling.state is self.registry.state:
+            plan = self._infer(spec, device, types, attributes, **known)
+            if ruling.decide(plan):
+                return plan
         promotion = self._find_promotion(spec, types, None)
         if promotion is not None:
             return promotion
         # Here and not in each call: two specs of one name would share kernels and rules.
         self.registry.check(spec)
-        tensors = operands.flatten(inputs)
-        committed = True in [tensor._placement.committed for tensor in tensors]
-        return self._resolve(spec, device, types, attributes, committed=committed, interned=True)[
-            0
-        ]
+        plan, _ = self._resolve(spec, device, types, attributes, **known)
+        ruling = None if key is None else resolution.find_ruling(plan)
+        if ruling is not None:
+            device.remember(device.rulings, key, ruling)
+        return plan
 
     def _find_promotion(
         self, spec: KernelSpec, types: Sequence[Any], low: DType | None
@@ -260,13 +269,25 @@ class Path:
         **known: bool,
     ) -> tuple[plans.Plan, list[plans.Step]]:
         """Return the plan of a call and the steps tried; ``known``: what ``Plan`` may know."""
-        kernel = self.registry.state.kernel(spec.name, device.backend.name)
+        plan = self._infer(spec, device, types, attributes, **known)
+        resolution.check_dtypes(plan)
+        return plan, device.interpreter.resolve(self, plan)
+
+    def _infer(
+        self,
+        spec: KernelSpec,
+        device: Device,
+        types: Sequence[Any],
+        attributes: Mapping[str, Any],
+        **known: bool,
+    ) -> plans.Plan:
+        """Return the plan of a call, which is not resolved yet."""
+        state = self.registry.state
+        kernel = state.kernel(spec.name, device.backend_name)
         named = (kernel and kernel.entry.dtypes) or frozenset()
         plain = types if device.is_real else unwatched(list(types))
         canonical, outputs = spec._resolve(types, attributes, named & STORAGE, plain)
-        plan = plans.Plan(spec, canonical, device, types, outputs, self.registry.state, **known)
-        resolution.check_dtypes(plan)
-        return plan, device.interpreter.resolve(self, plan)
+        return plans.Plan(spec, canonical, device, types, outputs, state, **known)
 
     def resolve(self, plan: plans.Plan) -> list[plans.Step]:
         """Decide how a plan of a real device runs; return the steps tried."""

@@ -28,10 +28,11 @@ from tensorplug.system.foreign_text import message_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from tensorplug.contract.entries import KernelEntry
     from tensorplug.contract.owner import Owner
     from tensorplug.contract.spec import InputType, KernelSpec, TensorType
     from tensorplug.dispatch.device import Device, Placement, Usage
-    from tensorplug.engine.registry import State
+    from tensorplug.engine.registry import Owned, State
 
 
 How = Literal["native", "widened", "decomposed", "host", "fallback", "traced", "programs"]
@@ -350,16 +351,20 @@ def resolve_native(plan: Plan, steps: list[Step]) -> bool:
         return False
     entry = owned.entry
     types = plan.operand_types()
-    missing = unsupported_dtype(plan, entry.dtypes)
-    if not missing:
-        lacking = {type_.dtype.name for type_ in types if type_.dtype not in device.dtypes}
-        missing = ", ".join(sorted(lacking))
+    lacking = {type_.dtype.name for type_ in types if type_.dtype not in device.dtypes}
+    missing = unsupported_dtype(plan, entry.dtypes) or ", ".join(sorted(lacking))
     if missing:
         steps.append(("native", f"the kernel of {owned.owner} does not take {missing}"))
         return False
     if not is_asked(entry, plan, types):
         steps.append(("native", f"the kernel of {owned.owner} names no dtypes"))
         return False
+    return prepare(plan, owned, steps)
+
+
+def prepare(plan: Plan, owned: Owned[KernelEntry], steps: list[Step]) -> bool:
+    """Resolve ``plan`` to a kernel that takes its dtypes; return whether it takes the sizes."""
+    entry = owned.entry
     extras = extra_arguments(plan, entry.asks)
     if entry.prepares:
         try:

@@ -6,20 +6,61 @@ permits; else an error explains why each step failed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tensorplug.dispatch.context import current_context, use_context
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.engine import fallback
 from tensorplug.engine.operands import flatten, unsupported
-from tensorplug.engine.plans import Plan, extra_arguments, resolve_native
+from tensorplug.engine.plans import Plan, extra_arguments, prepare, resolve_native
 from tensorplug.engine.widening import find_decomposition, unsupported_dtype, wide_dtypes
 from tensorplug.errors import DTypeError, KernelNotFoundError
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
+
+    from tensorplug.contract.dtypes import DType
+    from tensorplug.contract.entries import KernelEntry
+    from tensorplug.contract.spec import KernelSpec
     from tensorplug.dispatch.device import Device
     from tensorplug.engine.fallback import Resolver
     from tensorplug.engine.plans import Step
+    from tensorplug.engine.registry import Owned, State
+
+
+class Ruling(NamedTuple):
+    """What dtypes decide of the calls of a spec on a device, whatever their sizes.
+
+    Nothing is promoted. A call whose outputs have the dtypes ``outputs`` too runs ``kernel``, if
+    that does not decline the sizes.
+    """
+
+    state: State
+    kernel: Owned[KernelEntry]
+    outputs: list[DType]
+
+    def decide(self, plan: Plan) -> bool:
+        """Resolve a plan to the kernel; return whether that serves it."""
+        dtypes = [output.type.dtype for output in plan.outputs]
+        return dtypes == self.outputs and prepare(plan, self.kernel, [])
+
+
+def ruling_key(spec: KernelSpec, types: Sequence[Any]) -> Hashable | None:
+    """Return by what the ruling of a call is found; None for one with a list of inputs."""
+    dtypes: list[DType | None] = []
+    for type_ in types:
+        if type_.__class__ is list:
+            return None
+        dtypes.append(None if type_ is None else type_.dtype)
+    return (spec, *dtypes)
+
+
+def find_ruling(plan: Plan) -> Ruling | None:
+    """Return what other calls have in common with that of a resolved plan; None if nothing."""
+    kernel = plan.state.kernel(plan.spec.name, plan.device.backend_name)
+    if plan.how != "native" or kernel is None:
+        return None
+    return Ruling(plan.state, kernel, [output.type.dtype for output in plan.outputs])
 
 
 def resolve(engine: Resolver, plan: Plan) -> list[Step]:

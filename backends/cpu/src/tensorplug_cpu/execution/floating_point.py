@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextvars
 import threading
-from functools import partial, wraps
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
@@ -78,7 +78,6 @@ def without_warnings(function: F) -> F:
     """
     silenced = _silenced
 
-    @wraps(function)
     def call(*args: Any) -> Any:
         try:
             return silenced.run(function, *args)
@@ -87,6 +86,8 @@ def without_warnings(function: F) -> F:
         except MemoryError as error:
             raise _no_memory(error) from error
 
+    # For signatures. The rest of ``functools.wraps`` is as much work as many a kernel's plan.
+    call.__wrapped__ = function  # type: ignore[attr-defined]
     return call  # type: ignore[return-value]  # same parameters, same result
 
 

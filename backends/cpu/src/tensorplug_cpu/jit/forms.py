@@ -5,22 +5,20 @@ from __future__ import annotations
 from contextlib import suppress
 from functools import cache
 from inspect import Parameter, Signature, signature
-from math import prod
 from typing import TYPE_CHECKING, Any, TypeVar
-
-import numpy as np
 
 from tensorplug.plugin import KernelRefusedError
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.execution.floating_point import without_warnings
-from tensorplug_cpu.jit.codegen.settings import is_worthwhile, least_elements
-from tensorplug_cpu.jit.groups.kernels import compile_group
+from tensorplug_cpu.jit.codegen.settings import least_elements
+from tensorplug_cpu.jit.groups.kernels import compile_form
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.plugin import Backend, DType, Group, KernelEntry, KernelSpec
+    from tensorplug.plugin import Backend, DType, KernelEntry, KernelSpec
     from tensorplug_cpu.arrays import Array, Call
+    from tensorplug_loops.templates import Sized
 
     F = TypeVar("F", bound=Callable[..., Any])
 
@@ -77,16 +75,7 @@ def by_form(spec: KernelSpec, dtypes: frozenset[DType] = dt.STORED) -> Callable[
 def _entries(always: bool) -> dict[str, KernelEntry]:  # noqa: FBT001  # a key
     from tensorplug_loops.kernels import kernel_table  # dozens of modules, at the first long loop
 
-    table = kernel_table(_compile if always else _compile_long)
-    return {entry.spec.name: entry for entry in table}
+    def compile_(_backend: Any, form: Sized) -> Callable[..., list[Array]] | None:
+        return compile_form(form, 0 if always else least_elements() or 0)
 
-
-def _compile(_backend: Any, group: Group) -> Callable[..., list[Array]] | None:
-    types = [output.type for output in group.outputs]
-    if any(type_.size for type_ in types):
-        return compile_group(group)
-    return lambda *_buffers: [np.empty(type_.shape, type_.dtype.numpy) for type_ in types]
-
-
-def _compile_long(_backend: Any, group: Group) -> Callable[..., list[Array]] | None:
-    return compile_group(group) if is_worthwhile(prod(group.shape)) else None
+    return {entry.spec.name: entry for entry in kernel_table(compile_, sized=True)}

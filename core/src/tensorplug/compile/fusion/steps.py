@@ -213,9 +213,8 @@ def reduces(step: Step | None) -> bool:
 
 def may_be_composite(plan: Plan) -> bool:
     """Return whether a call may consist of several steps, as far as its spec says."""
-    owned = find_decomposition(plan)
-    known = owned is None or owned.entry.on_host or owned.entry.alone
-    return not known and plan.spec not in _PLAIN
+    owned = None if plan.spec in _PLAIN else find_decomposition(plan)
+    return owned is not None and not (owned.entry.on_host or owned.entry.alone)
 
 
 def is_plain_reduction(plan: Plan) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -16,11 +17,15 @@ from tensorplug_cpu.memory.pool import allocator
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping
 
-    from tensorplug.plugin import Group
+    from tensorplug.plugin import Group, TensorType
     from tensorplug_cpu.arrays import Array
     from tensorplug_loops.machine import Machine
     from tensorplug_loops.schedule import Launch, Program
     from tensorplug_loops.statements import Kernel as Planned
+    from tensorplug_loops.templates import Sized
+
+    # How many inputs there are; of each output the type, and the input whose memory it takes.
+    _Ends = tuple[int, list[tuple[TensorType, int | None]]]
 
 
 _modules: Final[dict[int, tuple[Planned, Module]]] = {}  # by identity
@@ -33,8 +38,39 @@ def compile_group(group: Group) -> Callable[..., list[Array]] | None:
     numbers, and without elements, are declined, and those that LLVM refuses.
     """
     program = _plan(group) if settings.least_elements() is not None else None
-    if program is None:
+    return None if program is None else _compile(program, _ends(group))
+
+
+def compile_form(form: Sized, least: int) -> Callable[..., list[Array]] | None:
+    """Return a function that computes the group of a form, as ``compile_group`` does.
+
+    It is planned by what is known of other sizes. Groups of fewer than ``least`` elements are
+    declined, too.
+    """
+    _, plan, machine = _planner()
+
+    def decide(group: Group) -> tuple[int, Program | None, _Ends]:
+        empty = not any(output.type.size for output in group.outputs)
+        program = plan(group, machine) if all(group.shape) and not empty else None
+        return prod(group.shape), program, _ends(group)
+
+    size, program, ends = form.plan(decide, "llvm")
+    if size < least:
         return None
+    if program is not None:
+        return _compile(program, ends)
+    _, outputs = ends
+    if any(type_.size for type_, _ in outputs):
+        return None
+    return lambda *_arrays: [np.empty(type_.shape, type_.dtype.numpy) for type_, _ in outputs]
+
+
+def _ends(group: Group) -> _Ends:
+    return len(group.inputs), [(output.type, output.into) for output in group.outputs]
+
+
+def _compile(program: Program, ends: _Ends) -> Callable[..., list[Array]] | None:
+    count, outputs = ends
     try:
         launches = [
             (make_launch(_module(each.kernel), _values(each), each.cost), each.arrays)
@@ -43,13 +79,12 @@ def compile_group(group: Group) -> Callable[..., list[Array]] | None:
     except CompilationError:  # by LLVM, which names no reason that a user could act on
         return None
     fresh = [
-        allocator(output.type.shape, output.type.dtype.numpy)
-        if output.into is None or program.reads_after(output.into, at)
-        else output.into
-        for at, output in enumerate(group.outputs, start=len(group.inputs))
+        allocator(type_.shape, type_.dtype.numpy)
+        if into is None or program.reads_after(into, at)
+        else into
+        for at, (type_, into) in enumerate(outputs, start=count)
     ]
     temporaries = [allocator((size,), dtype.numpy) for dtype, size in program.temporaries]
-    count = len(group.inputs)
     ((launch, numbers), *more) = launches
     if not more and numbers == tuple(range(count + len(fresh))):
         return _single(launch, fresh)
@@ -122,15 +157,24 @@ def kernels_of(group: Group) -> tuple[list[Step], range] | None:
 
 
 def _plan(group: Group) -> Program | None:
-    from tensorplug_loops.schedule import plan  # at the first group, not with the backend
-    from tensorplug_loops.templates import sized
-
-    machine = _machine()
-    return sized(group).plan(lambda group: plan(group, machine)) if all(group.shape) else None
+    if not all(group.shape):
+        return None
+    sized, plan, machine = _planner()
+    return sized(group).plan(lambda group: plan(group, machine))
 
 
 @cache
-def _machine() -> Machine:
+def _planner() -> tuple[
+    Callable[[Group], Sized], Callable[[Group, Machine], Program | None], Machine
+]:
+    """Return the library's functions, imported at the first group, not with the backend."""
+    from tensorplug_loops.schedule import plan
+    from tensorplug_loops.templates import sized
+
+    return sized, plan, _describe()
+
+
+def _describe() -> Machine:
     from tensorplug_loops.machine import Machine
 
     return Machine(
