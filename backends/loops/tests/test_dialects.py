@@ -28,6 +28,7 @@ from tensorplug_conformance.interpreter import interpreter
 from tensorplug_loops import native
 from tensorplug_loops.dialects import c, llvm
 from tensorplug_loops.schedule import plan
+from tensorplug_loops.statements import Let, Loop, inside
 
 from . import by_llvm
 from .random_groups import draw
@@ -333,6 +334,18 @@ def test_the_text_can_be_read():
     run = native.compile_group(softmax(30, 40))
     assert "expf(" in run.source
     assert run.source.count("void run(") == 1
+
+
+def test_names_are_no_types():
+    """WGSL has i32, u32, f16 and f32: an index named i32 hid the type."""
+    letters = set()
+    for seed in range(30):
+        program = plan(draw(random.Random(seed))[0], GROUPS)
+        for launch in program.launches if program else ():
+            letters |= {each.index[0] for each in inside(launch.kernel.body) if type(each) is Loop}
+            letters |= {each.name[0] for each in inside(launch.kernel.body) if type(each) is Let}
+    assert letters
+    assert not letters & set("iuf")
 
 
 def test_a_compiler_that_is_not_there(monkeypatch):

@@ -158,7 +158,7 @@ class Writer:
         again: bool = False,
     ) -> Iterator[Expression]:
         """Write a loop, along an axis if one is given."""
-        name = self.fresh("i")
+        name = self.fresh("k")  # which no language's type begins with: i32 is one of WGSL's
         scope = _Scope([], "loop", lanes)
         if axis is not None:
             scope.whose[axis] = variable(name)
