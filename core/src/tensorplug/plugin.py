@@ -15,7 +15,7 @@ backend              ``Backend``, ``DeviceInfo``, ``Capabilities`` and the proto
 specs                ``specs.CONV2D``; ``KernelSpec``, ``Attribute``, ``TensorType`` for your own
 rules of specs       ``attributes``, ``inference``, ``shapes``, ``Windows``, ``expressions``
 compilers            ``groups``, the language of loops, of which ``Group``, ``GroupInput``,
-                     ``Reduction``, ``GroupOutput`` and ``lift_constants`` are names here as well;
+                     ``Reduction`` and ``GroupOutput`` are names here as well;
                      ``disk_cache``, ``BuildNotice``
 dtypes               ``dtypes``, ``DType``, ``narrowing``
 running ops          ``dispatch``, ``as_tensor``, ``tensor_from_buffer``, ``Tensor``, ``chained``
@@ -100,7 +100,6 @@ if TYPE_CHECKING:
         GroupInput,
         GroupOutput,
         Reduction,
-        lift_constants,
     )
     from tensorplug.contract.hooks import hookimpl
     from tensorplug.contract.rule_entries import BatchingEntry, GradientEntry, TangentEntry
@@ -178,7 +177,6 @@ __all__ = [
     "host_values",
     "inference",
     "kinds",
-    "lift_constants",
     "live_objects",
     "narrowing",
     "pip_install",
@@ -224,7 +222,6 @@ _LATE: Final = {
     "disk_cache": "system",
     "groups": "contract",
     "hookimpl": "contract.hooks",
-    "lift_constants": "contract.groups",
 }
 
 

@@ -274,14 +274,14 @@ def test_pooling(names, batch, channels, dtype):
         for element in elements:
             shared[(slice(None), *element)] += finite[here]
     how = (at, batch, channels, np.dtype(dtype))
-    same(pooling.window_values(*how, "largest")(x), largest, dtype)
+    same(pooling.WindowValues(*how, "largest")(x), largest, dtype)
     adding = any(w.stride < (w.filter - 1) * w.dilation + 1 for w in at)
     whole = all(w.stride == w.filter and w.out * w.stride == w.size for w in at)
-    gradient = pooling.first_equal(*how, adding=adding, covered=whole)
+    gradient = pooling.FirstEqual(*how, adding=adding, covered=whole)
     same(gradient(dy, x, largest.astype(dtype)), given, dtype)
     ones = np.ones(x.shape, dtype)
-    same(pooling.window_values(*how, "average")(ones), np.ones(dy.shape), dtype)
-    same(pooling.window_values(*how, "sum", back=True)(finite), shared, dtype)
+    same(pooling.WindowValues(*how, "average")(ones), np.ones(dy.shape), dtype)
+    same(pooling.WindowValues(*how, "sum", back=True)(finite), shared, dtype)
 
 
 @pytest.mark.usefixtures("in_strips")
@@ -296,7 +296,7 @@ def test_averages(monkeypatch, names):
     monkeypatch.setattr(strips, "_LEAST", 1)
     at = windows(names)
     x = arrays(at, 2, 6, 1, "float64")[0]
-    result = pooling.window_values(at, 2, 6, np.dtype("float64"), "average")(x)
+    result = pooling.WindowValues(at, 2, 6, np.dtype("float64"), "average")(x)
     expected = np.zeros(result.shape)
     count = np.zeros(result.shape)
     for position, element, _ in linked(at):
@@ -388,12 +388,12 @@ def test_small_work_stays_with_numpy(monkeypatch, setting):
     at = windows(("same", "same"))
     assert convolution.forward(at, 1, (3, 3, 2, 2), np.dtype("float32")) is None
     assert depthwise.forward(at, 1, (3, 3, 2, 1), np.dtype("float32")) is None
-    assert pooling.window_values(at, 1, 4, np.dtype("float32"), "largest") is None
+    assert not pooling.suits(at, 1, 4, np.dtype("float32"), "largest")
 
 
 def test_long_averages_stay_with_numpy():
     """They are added in pairs there."""
     window = Window(20, 10, 1, 1, 0, 0, 11)
     how = ((window, window), 1, 8, np.dtype("float32"))
-    assert pooling.window_values(*how, "average") is None
-    assert pooling.window_values(*how, "largest") is not None
+    assert not pooling.suits(*how, "average")
+    assert pooling.suits(*how, "largest")

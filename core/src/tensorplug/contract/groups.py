@@ -24,17 +24,16 @@ from tensorplug.contract.expressions import (
     axis,
     linearize,
     order,
-    parameter,
     unify,
 )
-from tensorplug.contract.spec import TensorType
 from tensorplug.errors import DTypeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
+    from collections.abc import Hashable, Sequence
 
     from tensorplug.contract.dtypes import Scalar
     from tensorplug.contract.shapes import Shape
+    from tensorplug.contract.spec import TensorType
 
 __all__ = [
     "Affine",
@@ -46,7 +45,6 @@ __all__ = [
     "Span",
     "affine",
     "axis",
-    "lift_constants",
     "mapped",
 ]
 
@@ -185,13 +183,10 @@ class Group:
     def _indices(self) -> list[Index | None]:
         return [*[each.index for each in self.inputs], *[each.index for each in self.outputs]]
 
-    def rewritten(
-        self, expressions: Sequence[Expression], inputs: Sequence[GroupInput] = ()
-    ) -> Group:
+    def rewritten(self, expressions: Sequence[Expression]) -> Group:
         """Return the group with others in the place of its ``expressions()``, in their order.
 
-        ``inputs``: to be added. Parameters are as the new expressions number them, so whoever
-        adds inputs numbers the results of reductions anew; the outputs' ``initial`` stays.
+        The outputs' ``initial`` stays.
         """
         rest = iter(expressions)
 
@@ -206,10 +201,7 @@ class Group:
         return Group(
             self.name,
             self.shape,
-            (
-                *(replace(each, index=at) for each, at in zip(self.inputs, read, strict=True)),
-                *inputs,
-            ),
+            tuple(replace(each, index=at) for each, at in zip(self.inputs, read, strict=True)),
             tuple(
                 replace(each, expression=root)
                 for each, root in zip(self.reductions, reductions, strict=True)
@@ -224,8 +216,8 @@ class Group:
     def key(self) -> Hashable:
         """Return what the computation depends on, but for the lengths of the axes.
 
-        Lengths, strides and distances in indices are constants; ``lift_constants`` makes inputs of
-        them, so that one program serves all sizes.
+        Strides and distances in indices are constants, which a compiler takes for numbers, so that
+        one program serves all sizes.
         """
         group = self.unified()
         roots = group.expressions()
@@ -344,37 +336,3 @@ def affine(index: Expression, rank: int) -> Affine:
             rest = None if b.rest is None else b.rest * by
             return Affine(tuple(by * step for step in b.steps), by * b.constant, rest)
     return Affine((0,) * rank, 0, index)
-
-
-def lift_constants(
-    group: Group, choose: Callable[[Sequence[Expression]], Sequence[Expression]]
-) -> tuple[Group, Sequence[Expression]]:
-    """Return the group with further inputs for some of its constants, and these constants.
-
-    One compiled program then serves all bounds, slopes and lengths. The inputs have rank 0, and
-    come after the others.
-
-    Args:
-        group: with constants in its expressions.
-        choose: returns the constants to lift, given all nodes of the group's expressions.
-
-    """
-    roots = unify(group.expressions())
-    nodes = linearize(roots)
-    chosen = choose(nodes)
-    if not chosen:
-        return group, chosen
-    first = len(group.inputs)
-    new = {id(node): parameter(first + at, node.dtype) for at, node in enumerate(chosen)}
-    for node in nodes:
-        number = int(node.value) if node.op == "parameter" else -1  # type: ignore[arg-type]
-        if number >= first:  # the result of a reduction
-            new[id(node)] = parameter(number + len(chosen), node.dtype)
-        elif id(node) not in new:
-            operands = tuple(new[id(operand)] for operand in node.operands)
-            new[id(node)] = (
-                Expression(node.op, node.dtype, operands, node.value) if operands else node
-            )
-    nowhere = (False,) * len(group.shape)
-    lifted = [GroupInput(TensorType(node.dtype, ()), nowhere) for node in chosen]
-    return group.rewritten([new[id(root)] for root in roots], lifted), chosen

@@ -189,7 +189,7 @@ class Convolution:
 
         Args:
             source: NHWC.
-            filter: [taps, channels of the source, those of the result].
+            filter: [*taps, channels of the source, those of the result].
             bias: one number per channel of the result, to add.
             slope: what to multiply negative numbers with if ``epilogue`` is "slope".
             epilogue: the activation, of ``products.EPILOGUES``.
@@ -219,7 +219,8 @@ class Convolution:
         return dense(source) if interleaved is None else interleaved
 
     def _panels(self, filter: Array) -> list[Array]:
-        return [part.panels(filter) for part in self._passes]
+        taps = filter.reshape(-1, *filter.shape[-2:])
+        return [part.panels(taps) for part in self._passes]
 
     def _filled(
         self,
@@ -240,26 +241,12 @@ class Convolution:
         return result
 
 
-def forward(at: Windows, batch: int, filter: Shape, dtype: np.dtype[Any]) -> _Forward | None:
+def forward(at: Windows, batch: int, filter: Shape, dtype: np.dtype[Any]) -> Convolution | None:
     """Return the convolution of images with a filter [KH,KW,C,F], None if it is not worthwhile."""
     result = (batch, *(window.out for window in at), filter[-1])
     if not is_worth(prod(result) * prod(filter[:-1])):
         return None
-    return _Forward(Convolution(iteration_space.forward(at), batch, filter, result, dtype), filter)
-
-
-class _Forward:
-    """A convolution of images with a filter [KH,KW,C,F]."""
-
-    def __init__(self, run: Convolution, filter: Shape) -> None:
-        self._run, self._shape = run, (-1, *filter[-2:])
-
-    def __call__(self, x: Array, filter: Array, *epilogue: Any) -> Array:
-        return self._run(x, filter.reshape(self._shape), *epilogue)
-
-    def bind(self, filter: Array, *epilogue: Any) -> Native:
-        """Return the convolution of images with this filter."""
-        return self._run.bind(filter.reshape(self._shape), *epilogue)
+    return Convolution(iteration_space.forward(at), batch, filter, result, dtype)
 
 
 def gradient_of_image(
@@ -274,7 +261,7 @@ def gradient_of_image(
     run = Convolution(
         iteration_space.backward(at), batch, (*sizes, columns, channels), result, dtype
     )
-    return lambda dy, taps: run(dy, taps.reshape(-1, channels, columns).swapaxes(1, 2))
+    return lambda dy, taps: run(dy, taps.swapaxes(-1, -2))
 
 
 def gradient_of_filter(

@@ -3,6 +3,9 @@
 On processors with vectors of 64 bytes that is so for all but large ones, since some BLAS libraries
 do not know every such processor, and use half of a vector there. Shorter vectors all of them use,
 and what is left to gain is the way to BLAS: for stacks of small products, and narrow matrices.
+
+By hand, for the forms pack no constants once. Else they took 0.8 to 1.15 times as long with
+vectors of 64 bytes, and 0.9 to 1.3 times with 32.
 """
 
 from __future__ import annotations

@@ -126,39 +126,13 @@ class FirstEqual:
         return result
 
 
-def _suits(at: Windows, batch: int, channels: int, dtype: np.dtype[Any]) -> bool:
-    products = batch * channels * prod(window.out * window.filter for window in at)
-    known = dtype.name in {"float32", "float64"}
-    return known and len(at) > 1 and channels >= _FEW and is_worth(_VISITS * products)
+def suits(at: Windows, batch: int, channels: int, dtype: np.dtype[Any], kind: str) -> bool:
+    """Return whether there are loops for a ``kind`` of values, or "first", and they are worth it.
 
-
-def window_values(
-    at: Windows,
-    batch: int,
-    channels: int,
-    dtype: np.dtype[Any],
-    kind: str,
-    *,
-    back: bool = False,
-) -> WindowValues | None:
-    """Return ``WindowValues``; None where the loops are missing, or are not worthwhile."""
-    if kind != "largest" and prod(window.filter for window in at) > _LONG:
-        return None
-    if not _suits(at, batch, channels, dtype):
-        return None
-    return WindowValues(at, batch, channels, dtype, kind, back=back)
-
-
-def first_equal(
-    at: Windows,
-    batch: int,
-    channels: int,
-    dtype: np.dtype[Any],
-    *,
-    adding: bool,
-    covered: bool,
-) -> FirstEqual | None:
-    """Return ``FirstEqual``; None where the loops are missing, or are not worthwhile."""
-    if not _suits(at, batch, channels, dtype):
-        return None
-    return FirstEqual(at, batch, channels, dtype, adding=adding, covered=covered)
+    Averages of long windows lose digits here.
+    """
+    taps = prod(window.filter for window in at)
+    short = kind not in {"average", "sum"} or taps <= _LONG
+    products = batch * channels * prod(window.out for window in at) * taps
+    known = dtype.name in {"float32", "float64"} and len(at) > 1 and channels >= _FEW
+    return short and known and is_worth(_VISITS * products)

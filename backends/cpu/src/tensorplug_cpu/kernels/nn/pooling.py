@@ -23,7 +23,7 @@ from tensorplug.plugin import (
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.arrays import UNROUNDED, accumulating, working
 from tensorplug_cpu.execution.floating_point import without_warnings
-from tensorplug_cpu.jit.families.pooling import first_equal, window_values
+from tensorplug_cpu.jit.families.pooling import FirstEqual, WindowValues, suits
 from tensorplug_cpu.jit.forms import formed
 from tensorplug_cpu.kernel_table import Kernels
 from tensorplug_cpu.windows.separable import counts, covered, few, images, joined, overlap, spread
@@ -48,11 +48,11 @@ def _values(
     """Return native loops over windows, None where there are none for these."""
     if not out.size or not form.endswith("C") or x.dtype is not out.dtype:  # averages of integers
         return None
-    work = working(out.dtype)
-    native = window_values(windows, x.shape[0], x.shape[-1], work, kind, back=back)
-    if native is None:
+    work, narrow = working(out.dtype), out.dtype.numpy
+    how = windows, x.shape[0], x.shape[-1], work, kind
+    if not suits(*how):
         return None
-    narrow = out.dtype.numpy
+    native = WindowValues(*how, back=back)
     if work == narrow:
         return native
     return lambda x: native(x.astype(work, copy=False)).astype(narrow, copy=False)
@@ -185,17 +185,11 @@ def _register_gradient(spec: KernelSpec) -> None:
         at, form = pooling_windows(input.shape, **attributes), _form(attributes)
         if not out.size or not dy.size:
             return lambda *_arrays: np.zeros(out.shape, out.dtype.numpy)
-        native: Call | None = None
-        if form.endswith("C"):
-            native = first_equal(
-                at,
-                out.shape[0],
-                out.shape[-1],
-                out.dtype.numpy,
-                adding=any(map(overlap, at)),
-                covered=covered(at),
-            )
-        if native is None:  # the form, or the decomposition
+        how = at, out.shape[0], out.shape[-1], out.dtype.numpy
+        native: Call
+        if form.endswith("C") and suits(*how, "first"):
+            native = FirstEqual(*how, adding=any(map(overlap, at)), covered=covered(at))
+        else:  # the form, or the decomposition
             asked = {"attributes": attributes, "backend": backend, "out": out}
             native = formed(spec)(dy, input, output, **asked)
         return without_warnings(native)
