@@ -9,6 +9,7 @@ import subprocess
 import sys
 import sysconfig
 import tomllib
+from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
@@ -20,6 +21,7 @@ from tensorplug.command_line.commands import main
 from tensorplug.command_line.new_names import Names, checked
 from tensorplug.errors import ArgumentError
 
+ROOT = Path(__file__).parents[2]
 KINDS = ["backend", "dialect", "extension"]
 LONGEST = "a-name-of-thirty-letters-0-1-2"
 NAMES = ["x", "two-words", LONGEST]
@@ -63,18 +65,24 @@ def test_all_files_are_written(project):
 
 
 def test_workflows_keep_forks_from_hardware(project):
-    """Each action is a commit, each run one of its kind; what forks start runs elsewhere."""
+    """Each run is one of its kind; what forks start runs elsewhere."""
     folder = project.folder / ".github/workflows"
     texts = {path.name: path.read_text("utf-8") for path in folder.iterdir()}
     assert ("hardware.yml" in texts) == (project.kind != "extension")
     for name, text in texts.items():
-        actions = re.findall(r"uses: (.*)", text)
-        assert actions
-        assert all(re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v[\d.]+", one) for one in actions)
         assert "concurrency:" in text
         assert ("pull_request" in text) == (name == "certify.yml")
         assert ("environment: hardware" in text) == (name == "hardware.yml")
         assert ("self-hosted" in text) == (name == "hardware.yml")
+
+
+def test_actions_are_commits():
+    """A tag can be moved to other code. The templates and this repository use the same commits."""
+    folders = [ROOT, *(ROOT / "core/src/tensorplug/command_line/templates").iterdir()]
+    texts = [path.read_text("utf-8") for f in folders for path in f.glob(".github/workflows/*")]
+    used = {one for text in texts for one in re.findall(r"uses: (.*)", text)}
+    assert all(re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", one) for one in used)
+    assert len({one.partition("@")[0] for one in used}) == len(used) > 3
 
 
 @pytest.mark.parametrize("command", [["check"], ["format", "--check"]], ids=" ".join)
