@@ -39,8 +39,14 @@ def make_parser() -> argparse.ArgumentParser:
     accept.add_argument(
         "--output", type=Path, default=Path("expectations.toml"), help="added to if it exists"
     )
-    repro = commands.add_parser("repro", help="run one failed case again")
-    repro.add_argument("file", type=Path, help="a script from the folder repros of a report")
+    repro = commands.add_parser("repro", help="run failed cases again")
+    repro.add_argument(
+        "files",
+        type=Path,
+        nargs="+",
+        metavar="FILE",
+        help="a script from the folder repros of a report",
+    )
     check = commands.add_parser("selftest", help="show that the suite catches wrong backends")
     check.add_argument("--backend", default="cpu", metavar="NAME", help="the clean reference")
     check.add_argument(

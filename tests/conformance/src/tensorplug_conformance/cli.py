@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import runpy
 import secrets
+import subprocess
 import sys
 import tempfile
 from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
 
+from tensorplug.plugin import child_processes
 from tensorplug_conformance.checks import Target
 from tensorplug_conformance.denominator import Selection
 from tensorplug_conformance.differential.comparison import ProgramError
@@ -175,15 +177,26 @@ def _accept(options: argparse.Namespace, console: Console) -> int:
 
 
 def _repro(options: argparse.Namespace, _console: Console) -> int:
+    if len(options.files) > 1:  # each in a process of its own: one that crashes ends no other
+        return max(_repeated_apart(file) for file in options.files)
+    (file,) = options.files
     try:
-        runpy.run_path(str(options.file), run_name="__main__")
+        runpy.run_path(str(file), run_name="__main__")
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 1
     except OSError as error:
-        raise ReportError(f"{options.file} cannot be run: {error}") from error
-    raise ReportError(
-        f"{options.file} is not a script that this suite wrote: it ends without a verdict"
-    )
+        raise ReportError(f"{file} cannot be run: {error}") from error
+    raise ReportError(f"{file} is not a script that this suite wrote: it ends without a verdict")
+
+
+def _repeated_apart(file: Path) -> int:
+    arguments = child_processes.module_arguments("tensorplug_conformance", "repro", str(file))
+    code = subprocess.run([sys.executable, *arguments], check=False).returncode
+    if code in (0, 1, 2):
+        return code
+    end = child_processes.describe_end(code).text
+    print(f"{file}: fails: {end}", flush=True)  # noqa: T201  # the answer
+    return 1
 
 
 def _diff(options: argparse.Namespace, console: Console) -> int:

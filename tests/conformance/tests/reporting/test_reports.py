@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -177,6 +178,44 @@ def test_a_script_without_a_verdict(tmp_path: Path) -> None:
     (tmp_path / "other.py").write_text("x = 1\n", "utf-8")
     assert main(["repro", str(tmp_path / "other.py")]) == 2
     assert main(["repro", str(tmp_path / "none.py")]) == 2
+
+
+PASSES = "print('it passes'); raise SystemExit(0)"
+FAILS = "raise SystemExit(1)"
+CRASHES = "import os; os.kill(os.getpid(), 9)"
+ENDS = "x = 1"
+
+
+@pytest.mark.parametrize(
+    ("scripts", "code", "said"),
+    [
+        ([PASSES, PASSES], 0, []),
+        ([FAILS, PASSES], 1, []),
+        ([FAILS, ENDS, PASSES], 2, ["1.py is not a script that this suite wrote"]),
+        pytest.param(
+            [CRASHES, PASSES],
+            1,
+            ["0.py: fails: the process died of SIGKILL"],
+            marks=pytest.mark.skipif(sys.platform == "win32", reason="processes die of signals"),
+        ),
+    ],
+    ids=["pass", "one fails", "one gives no verdict", "one crashes"],
+)
+def test_several_scripts_run_apart(
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    scripts: list[str],
+    code: int,
+    said: list[str],
+) -> None:
+    files = [tmp_path / f"{number}.py" for number in range(len(scripts))]
+    for file, text in zip(files, scripts, strict=True):
+        file.write_text(text, "utf-8")
+    assert main(["repro", *map(str, files)]) == code
+    output = capfd.readouterr().out
+    assert output.count("it passes") == scripts.count(PASSES)
+    for text in said:
+        assert text in output
 
 
 def test_a_run_with_expectations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
