@@ -44,11 +44,7 @@ def calls(spec: KernelSpec) -> list[Call]:
     dtype = next(dtype for dtype in preferred if dtype in entry.dtypes)
     found = []
     for case in entry.generate(Corpus(dtype, 0, spec.name)):
-        call = (
-            None
-            if isinstance(case.expected, type)
-            else _resolved(spec, case.types, case.attributes)
-        )
+        call = None if case.refused else _resolved(spec, case.types, case.attributes)
         if call is not None:
             found.append((_awkwardness(call), len(found), call))
     return [call for *_, call in sorted(found, key=lambda item: item[:2])]

@@ -9,6 +9,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from spec_calls import calls, dtype_text, listed
+from spec_edges import answer
+from spec_questions import asking
 from spec_texts import MEANINGS, MEANINGS_OF, RULES, SHAPES
 
 from tensorplug import ops
@@ -40,6 +42,9 @@ attributes. Each spec has:
   size that only the data tells is `?` in the example.
 - **an example**: a call of the conformance suite, with the types and attributes that a kernel
   receives.
+- **edges**, where it has any: what happens there, and a case of the suite that asks for it. An
+  error is raised by the kernel. `tensorplug-conformance run --kernels NAME` runs all cases of a
+  kernel.
 
 Every backend has the **primitives**. Where a backend lacks another kernel, the engine uses its
 **decomposition** into other kernels, or runs it **on the host**, in NumPy. **Gradients** names the
@@ -143,7 +148,9 @@ def section(constant: str, spec: KernelSpec) -> str:
     lines = [f"### {spec.name}", "", f"`specs.{constant}`: {'; '.join(_traits(spec))}.", ""]
     lines += [f"- {line}" for line in inputs(spec)]
     lines += [f"- output {line}" for line in outputs(spec)]
-    lines += [f"- example: `{_example(spec)}`", ""]
+    lines += [f"- example: `{_example(spec)}`"]
+    lines += [f"- {line}" for line in edges(spec)]
+    lines.append("")
     if spec.attributes:
         lines += ["| attribute | a kernel receives | default | meaning |", "|---|---|---|---|"]
         lines += [_attribute(spec, name) for name in spec.attributes]
@@ -243,6 +250,14 @@ def shape_texts(spec: KernelSpec) -> tuple[str, ...]:
     if spec.infer.__module__ == "tensorplug.contract.inference":
         return (RULES[spec.infer.__qualname__.partition(".")[0]],)
     return SHAPES.get(spec.name, ())
+
+
+def edges(spec: KernelSpec) -> Iterator[str]:
+    """Yield what happens at each edge, with the case that asks for it."""
+    for question, asked in asking(spec).items():
+        said = answer(question, spec.name)
+        if said:
+            yield f"edge, {question}: {said} (case `{asked.case.id}` in {asked.dtype})"
 
 
 def _example(spec: KernelSpec) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,7 @@ GUIDES = sorted(
     if path.name != "tfjs.md"  # tests/core reads it
 )
 NEED_AN_ADAPTER = {"gpu_backend_from_nothing.md"}  # of WebGPU
+NEED_GCC = {"debug_a_backend.md"}  # with its sanitizers
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +58,8 @@ def test_a_guide_does_what_it_says(guide, tmp_path, own_environment):
             adapters.find()
         except BackendUnavailableError as error:
             pytest.skip(str(error))
+    if guide.name in NEED_GCC and (sys.platform != "linux" or not shutil.which("gcc")):
+        pytest.skip("no GCC")
     assert list(guide_runner.blocks(text))
     follow(text, tmp_path, own_environment)
 

@@ -8,13 +8,18 @@ from pathlib import Path
 import pytest
 import spec_calls
 import spec_page
+import spec_questions
 import spec_texts
+from spec_edges import ANSWERS, answer
 
-from tensorplug.plugin import specs
+from tensorplug.plugin import dtypes, specs
 from tensorplug.plugins import catalogue
+from tensorplug_conformance.corpus import Corpus
+from tensorplug_conformance.denominator import entries
 
 CATALOGUE = {spec.name: spec for spec in catalogue.catalogue()}
 DOCS = Path(__file__).parents[2] / "docs"
+EDGE = re.compile(r"^- edge, ([^:]+): .* \(case `(.+)` in (\w+)\)$", re.MULTILINE)
 SECTION = re.compile(r"^### (\w+)\n(.*?)(?=^##|\Z)", re.DOTALL | re.MULTILINE)
 
 
@@ -63,6 +68,7 @@ def test_the_texts_name_inputs_and_attributes_of_the_spec(name):
     known = {*spec.input_names, *spec.attributes}
     texts = [*spec_page.shape_texts(spec), spec_texts.DTYPES.get(name, "")]
     texts += [spec_page.meaning(spec, attribute) for attribute in spec.attributes]
+    texts += [answer(question, name) for question in ANSWERS]
     assert {word for text in texts for word in re.findall(r"`(\w+)`", text)} <= known
 
 
@@ -77,6 +83,27 @@ def test_a_shape_that_is_said_to_be_an_inputs_is(name):
             types = dict(zip(spec.input_names, call.types, strict=True))
             wanted = types[same[2]].shape if same[1] else call.attributes[same[2]]
             assert call.outputs[at].shape == wanted
+
+
+@pytest.mark.parametrize("name", sorted(CATALOGUE))
+def test_a_section_says_what_happens_at_the_edges_that_cases_ask_for(name, sections):
+    spec = CATALOGUE[name]
+    unsaid = [question for question in spec_questions.owed(spec) if not answer(question, name)]
+    assert not unsaid, f"{name} needs answers in spec_edges.ANSWERS: {unsaid}"
+    shown = EDGE.findall(sections[name])
+    for question, case, dtype in shown:
+        cases = entries()[name].generate(Corpus(dtypes.of(dtype), 0, name))
+        assert case in {case.id for case in cases}, question
+    assert [question for question, *_ in shown] == [
+        question for question in spec_questions.asking(spec) if answer(question, name)
+    ]
+
+
+@pytest.mark.parametrize("question", spec_questions.QUESTIONS)
+def test_each_answer_is_of_a_kernel_that_a_case_asks(question):
+    names = [name for names in ANSWERS[question].values() for name in names.split()]
+    assert len(set(names)) == len(names) > 1
+    assert [name for name in names if question not in spec_questions.asking(CATALOGUE[name])] == []
 
 
 def test_no_text_is_of_a_spec_that_is_gone():

@@ -82,7 +82,7 @@ def test_the_dtype_of_a_row_is_that_of_its_calls_as_of_a_registration(dtype: dt.
         if dtype not in entry.dtypes or name in OTHERWISE:
             continue
         for case in itertools.islice(entry.generate(Corpus(dtype, 0, name)), 12):
-            if not isinstance(case.expected, type):
+            if not case.refused:
                 _, outputs = entry.spec.resolve(case.types, case.attributes)
                 assert entry.spec.dtype_of(case.types, outputs) is dtype, (name, case.id)
 

@@ -44,7 +44,7 @@ def check(entry: CaseEntry, case: Case) -> int:
     context = current_context()
     engine: Any = engine_of(context)
     given = [upload(value) for value in case.inputs]
-    if isinstance(case.expected, type):
+    if case.refused:
         return 0  # an error
     kept, found = (
         arrays(engine.run(context, entry.spec, given, case.attributes)) for _ in range(2)

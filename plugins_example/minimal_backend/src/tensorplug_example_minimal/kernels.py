@@ -1,7 +1,9 @@
 """The 41 primitive kernels on plain NumPy; every other kernel is decomposed into these.
 
 The parameters of a kernel name what it needs: inputs, then attributes and ``out``, the type of
-the result. The core has checked and promoted the inputs, and it checks the result.
+the result. The core has checked and promoted the inputs, and it checks the result. What a kernel
+must do at its edges (0, NaN, ties, indices out of range) stands in the documentation, on the page
+of specs.
 """
 
 from __future__ import annotations
@@ -13,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from tensorplug.algorithms import scatter_depth
 from tensorplug.plugin import (
-    ArgumentError,
     DType,
     KernelSpec,
     KernelTable,
+    OutOfRangeError,
     Scalar,
     TensorType,
     narrowing,
@@ -131,14 +133,14 @@ for _spec, _function in SIMPLE.items():
 
 @native(specs.FLOOR_DIV)
 def floor_div(a: Array, b: Array) -> Any:
-    """For an infinite dividend NumPy returns NaN; the result must be infinite."""
+    """Replace NaN, which NumPy returns for an infinite dividend."""
     quotient = np.floor_divide(a, b)
     return np.where(np.isinf(a), a / b, quotient) if a.dtype.kind == "f" else quotient
 
 
 @native(specs.POW)
 def power(a: Array, b: Array) -> Any:
-    """Round 1 / a**-b towards 0 for integers; NumPy refuses negative powers of these."""
+    """Compute negative powers of integers, which NumPy refuses."""
     if a.dtype.kind != "i":
         return np.power(a, b)
     inverse = np.where(np.abs(a) == 1, np.where(b % 2 == 1, a, 1), 0)
@@ -147,7 +149,7 @@ def power(a: Array, b: Array) -> Any:
 
 @native(specs.CAST)
 def cast(x: Array, *, dtype: DType) -> Any:
-    """Truncate floats and wrap them into integers; NaN and infinities become 0."""
+    """Convert by way of a dtype that every number fits."""
     if dtype is dt.bool_:
         return x != 0
     if dtype in dt.INTEGER and dt.of(x.dtype) in dt.FLOATING:
@@ -187,10 +189,10 @@ def pad(
 
 
 def _positions(indices: Array, length: int) -> Array:
-    """Count negative indices from the end; NumPy's error would not be an ArgumentError."""
+    """Return indices as NumPy takes them; its own error would not be one of tensorplug's."""
     outside = indices[(indices < -length) | (indices >= length)]
     if outside.size:
-        raise ArgumentError(f"index {outside[0]} is out of range for an axis of length {length}")
+        raise OutOfRangeError(f"index {outside[0]} is out of range for an axis of length {length}")
     at = indices.astype(np.intp)
     return np.where(at < 0, at + length, at)
 
@@ -230,7 +232,7 @@ def max_(x: Array, *, reduction_indices: Axes, out: TensorType) -> Any:
 
 @native(specs.ARG_MAX)
 def arg_max(x: Array, *, axis: int, out: TensorType) -> Any:
-    """Return the first index of the maximum; NaN counts as the largest, as in NumPy."""
+    """Return the index of the maximum; what NumPy does for ties and NaN is right."""
     return np.argmax(x, axis=axis).astype(np.int32) if out.size else np.empty(out.shape, np.int32)
 
 
@@ -242,6 +244,6 @@ def matmul(a: Array, b: Array, *, transpose_a: bool, transpose_b: bool) -> Any:
 
 @native(specs.TOP_K)
 def top_k(x: Array, *, k: int) -> tuple[Array, Array]:
-    """Sort the reversed axis stably and read it backwards: the lowest index of equals is first."""
+    """Sort the reversed axis stably and read it backwards: equal elements stay in order."""
     indices = x.shape[-1] - 1 - np.argsort(x[..., ::-1], kind="stable")[..., ::-1][..., :k]
     return np.take_along_axis(x, indices, axis=-1), indices.astype(np.int32)

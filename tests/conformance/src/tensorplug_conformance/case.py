@@ -118,6 +118,7 @@ class Case:
             strides.
         expected: the outputs; an exception class that the call must raise; or None, and then
             the oracle says.
+        refusal: what the call may raise instead, on a backend that looks at the values.
         period: after so many elements the inputs of an elementwise kernel repeat themselves, all
             of rank 1, or all of rank 2 with such rows; the oracle computes these alone, since
             exact arithmetic takes minutes for millions. 0 where they do not.
@@ -140,6 +141,7 @@ class Case:
     attributes: Mapping[str, Any] = field(default_factory=dict)
     layout: Layout = "dense"
     expected: Expected = None
+    refusal: type[Exception] | None = None
     period: int = 0
     native: bool = False
     light: bool = False
@@ -150,6 +152,11 @@ class Case:
     prelude: str = ""
     preludes: tuple[str, ...] = ()
     presentations: tuple[Presentation, ...] = ()
+
+    @property
+    def refused(self) -> bool:
+        """Whether the call raises, or may."""
+        return isinstance(self.expected, type) or self.refusal is not None
 
     @property
     def types(self) -> list[InputType]:

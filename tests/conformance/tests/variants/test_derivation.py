@@ -122,7 +122,7 @@ def test_cases_try_more_than_one_value_of_every_attribute() -> None:
         dtype = "float32" if "float32" in names else names[0]
         values: dict[str, set[str]] = {name: set() for name in entry.spec.attributes}
         for case in cases_of(entry, Row(entry.spec.name, dtype, "native"), 0):
-            if not isinstance(case.expected, type):
+            if not case.refused:
                 types = [type_of(operand) for operand in case.inputs]
                 for name, value in entry.spec.resolve(types, case.attributes)[0].items():
                     values[name].add(repr(value))

@@ -61,7 +61,7 @@ def test_decompositions_are_spared_what_tries_the_division_of_work() -> None:
 def test_indices_stay_within_their_axis() -> None:
     entry = _KNOWN["GatherV2"]
     for case in cases_of(entry, Row("GatherV2", "float32", "native"), 0):
-        if not isinstance(case.expected, type):
+        if not case.refused:
             entry.answer(case)  # raises IndexError otherwise
 
 

@@ -33,7 +33,7 @@ def most_telling(cases: list[Case]) -> Case | None:
     fitting = [
         case
         for case in cases
-        if not isinstance(case.expected, type)
+        if not case.refused
         and not case.light
         and case.layout == "dense"
         and flat(case.inputs)

@@ -102,7 +102,7 @@ def run_row(
         failure = Failure.of(cases[0], f"in the calls of this row, {changed}")
         others = [each for each in verdict.failures if each.case.partition(MARK)[0] != first]
         verdict.failures = [failure, *others][:KEPT]
-    refusals = sum(isinstance(case.expected, type) for case in cases)
+    refusals = sum(case.refused for case in cases)
     verdict.status = _status(row, verdict, refusals)
     if verdict.status == "not claimed":
         empty = in_vain(session, entry, row, seed)
@@ -190,7 +190,7 @@ def _tried_further(
 
 def _ranks(cases: Sequence[Case], failed: Sequence[str]) -> dict[str, list[int]]:
     """Return how many pairs of ranks of the first two inputs were right, of how many."""
-    had = {case.id: ranks_of(case) for case in cases if not isinstance(case.expected, type)}
+    had = {case.id: ranks_of(case) for case in cases if not case.refused}
     of = set(had.values()) - {None}
     wrong = {had.get(name) for name in failed}
     return {"rank x rank": [len(of - wrong), len(of)]} if of else {}

@@ -130,7 +130,7 @@ class Variations:
         """The cases that have an answer, by their attributes."""
         by_attribute: dict[str, list[Case]] = {}
         for case in all_cases(self.entry, Corpus(self.dtype, self.seed, self.spec.name)):
-            if not isinstance(case.expected, type):
+            if not case.refused:
                 by_attribute.setdefault(_key(case), []).append(case)
         return by_attribute
 
@@ -244,9 +244,7 @@ class Variations:
 
 
 def _fits(case: Case) -> bool:
-    return not isinstance(case.expected, type) and all(
-        array.size <= _LARGEST for array in flat(case.inputs)
-    )
+    return not case.refused and all(array.size <= _LARGEST for array in flat(case.inputs))
 
 
 def _key(case: Case) -> str:

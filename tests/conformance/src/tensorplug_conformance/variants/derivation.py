@@ -322,7 +322,7 @@ def _answers(entry: CaseEntry, case: Case) -> list[Array] | None:
 
 
 def _is_answered(case: Case) -> bool:
-    return not isinstance(case.expected, type)
+    return not case.refused
 
 
 def _is_small(case: Case) -> bool:

@@ -122,7 +122,7 @@ def presented(
     choices: list[_Choices] = []
     used: Counter[str] = Counter()
     for case in cases:
-        if isinstance(case.expected, type):
+        if case.refused:
             plain.append(case)
             continue
         otherwise, alike = _other_attributes(spec, case, cases)
@@ -323,7 +323,7 @@ def _other_attributes(
     known, outputs = spec.resolve(case.types, case.attributes)
     fitting: list[Mapping[str, Any]] = []
     alike: list[Mapping[str, Any]] = []
-    others = (other.attributes for other in cases if not isinstance(other.expected, type))
+    others = (other.attributes for other in cases if not other.refused)
     for attributes in chain(_neighbours(case.attributes, known), others):
         if attributes in tried:
             continue

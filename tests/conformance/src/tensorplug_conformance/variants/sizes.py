@@ -279,7 +279,7 @@ class _Made:
 
     def ranked(self, own: Sequence[Case]) -> Iterator[Case]:
         """Yield a case for each pair of ranks of the first two inputs that no case has."""
-        had = {ranks_of(case) for case in own if not isinstance(case.expected, type)}
+        had = {ranks_of(case) for case in own if not case.refused}
         known = {ranks for ranks in had if ranks is not None}
         free = [case for case in own if _is_free(self.corpus, case) and ranks_of(case)]
         small = [case for case in free if all(0 < x.size <= _SMALL for x in flat(case.inputs))]

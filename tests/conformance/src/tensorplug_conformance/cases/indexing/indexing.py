@@ -3,23 +3,64 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from tensorplug.plugin import ArgumentError, specs
 from tensorplug.plugin import dtypes as dt
-from tensorplug.plugin import specs
-from tensorplug_conformance.case import Case
+from tensorplug_conformance.case import Bounded, Case, Relation
 from tensorplug_conformance.corpus import JUST_LARGER, LARGE, VAST, Corpus
 from tensorplug_conformance.oracle.indexing import indexing as oracle
 from tensorplug_conformance.tables import CaseTable
 from tensorplug_conformance.variants import patterns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
+    from tensorplug_conformance.case import Array
 
 cases = CaseTable()
+
+
+OUTSIDE: Final = np.array([[-1], [4], [-4], [2**31 - 1], [-(2**31)], [1]], np.int32)
+"""Indices of an axis of length 3, of which the first and the last are in range."""
+
+
+def outside(
+    inputs: tuple[Any, ...], check: Callable[[Array], Iterable[Any]], **attributes: Any
+) -> Case:
+    """Return a case of ``OUTSIDE``: it is refused, or ``check`` yields what must be true."""
+
+    def relation(out: Array) -> Iterator[tuple[str, Array, Bounded]]:
+        facts = np.array(list(check(out)), int)
+        yield "of what must be true", facts, Bounded(np.ones_like(facts), np.zeros(()))
+
+    expected = Relation(relation)
+    return Case("out of range", inputs, attributes, expected=expected, refusal=ArgumentError)
+
+
+def _of(rows: Array, *others: Array) -> Callable[[Array], Iterator[bool]]:
+    """Return a check: each row is one of these, and what is read in range is the right one."""
+
+    def check(out: Array) -> Iterator[bool]:
+        known = [*rows, *(row for other in others for row in other)]
+        yield from (any(map(np.array_equal, [one] * len(known), known)) for one in out)
+        if not others:
+            yield from (np.array_equal(out[0], rows[-1]), np.array_equal(out[-1], rows[1]))
+
+    return check
+
+
+BITS: Final = [[1], [2], [4], [8], [16], [32]]
+
+
+def bits_once(out: Array) -> Iterator[bool]:
+    """Yield whether sums of ``BITS`` at ``OUTSIDE`` have each at most once, and those in range."""
+    held = out.real.astype(int).ravel()[:, None] & np.ravel(BITS) > 0
+    yield from held.sum(axis=0) <= 1
+    yield from (held[-1, 0], held[1, -1])
+
 
 # (case, shape of x, shape of indices, attributes)
 _GATHER: tuple[tuple[str, tuple[int, ...], tuple[int, ...], dict[str, Any]], ...] = (
@@ -77,6 +118,8 @@ def gather(corpus: Corpus) -> Iterator[Case]:
     for layout in ("transposed", "sliced"):
         inputs = (corpus.ordinary((4, 5)), corpus.indices((2, 3), 5, signed=True))
         yield Case(layout, inputs, {"axis": 1}, layout=layout)
+    x = corpus.ordinary((3, 2))
+    yield outside((x, OUTSIDE[:, 0]), _of(x))
 
 
 # (case, shape of the result, number of updates or leading shape, depth of the indices)
@@ -126,6 +169,9 @@ def scatter_nd(corpus: Corpus) -> Iterator[Case]:
     for layout in ("transposed", "sliced"):
         inputs = (corpus.indices((3, 1), 4), corpus.ordinary((3, 2)))
         yield Case(layout, inputs, {"shape": (4, 2)}, layout=layout)
+    ends = np.array([[-1], [0], [-3], [-1]], dtype=np.int32)
+    yield Case("from the end", (ends, corpus.ordinary((4, 2))), {"shape": (3, 2)})
+    yield outside((OUTSIDE, corpus.of(BITS)), bits_once, shape=(3, 1))
 
 
 # (case, shape of params, leading shape of the indices, their depth)
@@ -167,6 +213,8 @@ def gather_nd(corpus: Corpus) -> Iterator[Case]:
     for layout in ("transposed", "sliced"):
         inputs = (corpus.ordinary((4, 5, 2)), corpus.places((3,), (4, 5), signed=True))
         yield Case(layout, inputs, layout=layout)
+    x = corpus.ordinary((3, 2))
+    yield outside((x, OUTSIDE), _of(x))
 
 
 @cases.of(specs.TENSOR_SCATTER_UPDATE, oracle=oracle.tensor_scatter_update, signed_zero=True)
@@ -195,6 +243,8 @@ def tensor_scatter_update(corpus: Corpus) -> Iterator[Case]:
             corpus.ordinary((3, 2)),
         )
         yield Case(layout, inputs, layout=layout)
+    x, updates = corpus.ordinary((3, 2)), corpus.ordinary((6, 2))
+    yield outside((x, OUTSIDE, updates), _of(x, updates))
 
 
 @cases.of(specs.SPARSE_TO_DENSE, oracle=oracle.sparse_to_dense, signed_zero=True)
@@ -220,6 +270,8 @@ def sparse_to_dense(corpus: Corpus) -> Iterator[Case]:
         yield Case(f"edges {number}", inputs, {"output_shape": (2 * len(edges),)})
     some = (np.array([5, LARGE - 1, 0], np.int32), corpus.ordinary((3,)), zero)
     yield Case("large", some, {"output_shape": (LARGE,)})
+    values = corpus.ordinary((6,))
+    yield outside((OUTSIDE, values, zero), _of(values, zero[None]), output_shape=(3,))
 
 
 @cases.of(specs.ONE_HOT, oracle=oracle.one_hot)

@@ -9,6 +9,7 @@ import numpy as np
 from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import specs
 from tensorplug_conformance.case import Case
+from tensorplug_conformance.cases.indexing.indexing import BITS, OUTSIDE, bits_once, outside
 from tensorplug_conformance.corpus import LARGE
 from tensorplug_conformance.oracle.indexing import scattering as oracle
 from tensorplug_conformance.tables import CaseTable
@@ -72,6 +73,8 @@ def tensor_scatter_reduce(corpus: Corpus) -> Iterator[Case]:
     for dtype in sorted(dtype.name for dtype in dt.INTEGER - {dt.int32}):
         inputs = (corpus.ordinary((3,)), corpus.indices((4, 1), 3, dtype), corpus.ordinary((4,)))
         yield Case(f"by {dtype}", inputs, {"reduction": "add"})
+    inputs = (corpus.of([[0], [0], [0]]), OUTSIDE, corpus.of(BITS))
+    yield outside(inputs, bits_once, reduction="add")
     if not complex_:
         edges = corpus.edges()
         same = np.zeros((len(edges), 1), dtype=np.int32)
