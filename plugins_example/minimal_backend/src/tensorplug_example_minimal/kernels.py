@@ -1,9 +1,8 @@
 """The 41 primitive kernels on plain NumPy; every other kernel is decomposed into these.
 
 The parameters of a kernel name what it needs: inputs, then attributes and ``out``, the type of
-the result. The core has checked and promoted the inputs, and it checks the result. What a kernel
-must do at its edges (0, NaN, ties, indices out of range) stands in the documentation, on the page
-of specs.
+the result. The core has checked and promoted the inputs, and it checks the result. The page of
+specs says what a kernel must do at its edges: 0, NaN, ties, indices out of range.
 """
 
 from __future__ import annotations
