@@ -14,6 +14,7 @@ import math
 import os
 import platform
 import sys
+import time
 import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -79,6 +80,11 @@ def main() -> int:
         nargs="*",
         metavar="TEXT",
         help="compiled against eager instead; only workloads whose names contain one of these",
+    )
+    parser.add_argument(
+        "--processor",
+        action="store_true",
+        help="processor time of all threads, for targets on devices that are processors",
     )
     parser.add_argument("--picture", type=Path, help="draw the targets into this file")
     parser.add_argument("--markdown", type=Path, help="write the table of targets to this file")
@@ -153,7 +159,8 @@ def main() -> int:
 def _report_targets(options: argparse.Namespace) -> int:
     import ahead
 
-    rows = ahead.report(options.targets, options.rounds, options.limit)
+    clock = time.process_time if options.processor else time.perf_counter
+    rows = ahead.report(options.targets, options.rounds, options.limit, clock)
     if options.json:
         _write(options.json, rows)
     if options.markdown:

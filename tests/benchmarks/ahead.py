@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from typing import TYPE_CHECKING, Any, Final
 
 from harness import measure
@@ -11,7 +12,7 @@ from rows import PEERS
 from targets import find_best, targets
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from harness import Measurement
@@ -24,7 +25,9 @@ LIMITS: Final = {"opencl": 1.2}
 COLORS: Final = {"cpu": "#2a6f97", "opencl": "#e08e45"}
 
 
-def report(only: Sequence[str], rounds: int, limit: float) -> list[dict[str, Any]]:
+def report(
+    only: Sequence[str], rounds: int, limit: float, clock: Callable[[], float] = time.perf_counter
+) -> list[dict[str, Any]]:
     """Measure and print every target, or those whose names contain one of ``only``."""
     rows = []
     print(f"\n{'workload':36}{'best peer':>20}", end="")
@@ -34,13 +37,15 @@ def report(only: Sequence[str], rounds: int, limit: float) -> list[dict[str, Any
     for target in targets():
         if only and not any(text in target.name for text in only):
             continue
-        rows.append(_measure(target, rounds, limit))
+        rows.append(_measure(target, rounds, limit, clock))
         _print(rows[-1])
     return rows
 
 
-def _measure(target: Target, rounds: int, limit: float) -> dict[str, Any]:
-    figures = measure(target.make(), rounds=rounds, limit=limit)
+def _measure(
+    target: Target, rounds: int, limit: float, clock: Callable[[], float]
+) -> dict[str, Any]:
+    figures = measure(target.make(), rounds=rounds, limit=limit, clock=clock)
     peer = find_best(figures, target.peers)
     row: dict[str, Any] = {
         "workload": target.name,

@@ -35,18 +35,30 @@ def load(text):
 
 
 def compile_group(group, vector_bytes=32):
-    program = plan(group, machine(vector_bytes))
-    loaded = [load(write(launch.kernel)) for launch in program.launches]
+    types = [each.type for each in group.outputs]
 
-    def run(*arrays):
-        outputs = [np.empty(type_.shape, type_.dtype.numpy) for type_ in program.outputs]
-        buffers = [*map(np.ascontiguousarray, arrays), *outputs]
-        buffers += [np.empty(size, dtype.numpy) for dtype, size in program.temporaries]
-        for launch, (_, address) in zip(program.launches, loaded, strict=True):
-            pointers = [buffers[number].ctypes.data for number in launch.arrays]
-            block = [0, launch.items, 1, *pointers, *launch.numbers]
-            function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)
-            function((ctypes.c_int64 * len(block))(*block))
-        return outputs
+    def compiled(*arrays):
+        found = run(group, machine(vector_bytes), arrays)
+        pairs = zip(found, types, strict=True)
+        return [own[: type_.size].reshape(type_.shape) for own, type_ in pairs]
 
-    return run
+    return compiled
+
+
+def run(group, described, arrays, strip=4):
+    """Return the outputs of a group, each of one axis, and as long as whole strips."""
+    program = plan(group, described)
+
+    def empty(dtype, size):
+        return np.empty(-(-size // strip) * strip, dtype.numpy)
+
+    outputs = [empty(type_.dtype, type_.size) for type_ in program.outputs]
+    buffers = [*map(np.ascontiguousarray, arrays), *outputs]
+    buffers += [empty(dtype, size) for dtype, size in program.temporaries]
+    for launch in program.launches:
+        _, address = load(write(launch.kernel))
+        pointers = [buffers[number].ctypes.data for number in launch.arrays]
+        block = [0, launch.items, 1, *pointers, *launch.numbers]
+        function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)
+        function((ctypes.c_int64 * len(block))(*block))
+    return outputs

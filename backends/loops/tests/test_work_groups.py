@@ -149,8 +149,8 @@ def test_scans_in_parts(op, shape, axis):
         (8, 1 << 16, 64, 1),
         (8, 1 << 16, 4096, 8),
         (8, 3, 4096, 8),
-        (8, 3, 1 << 17, 32),
-        (8, 3, 1 << 24, 256),
+        (8, 3, 1 << 17, 8),
+        (8, 3, 1 << 24, 8),
     ],
 )
 def test_few_share_a_row_where_the_processor_acts_as_a_gpu(team, rows, length, members):

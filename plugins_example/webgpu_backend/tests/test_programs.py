@@ -52,6 +52,44 @@ def test_gradient_descent_finds_the_least_squares_solution():
     np.testing.assert_allclose(w.numpy(), solution, rtol=1e-4, atol=1e-4)
 
 
+# Whether four elements are taken at once depends on shapes. Arrays, and a computation of them.
+LONG, ROWS, ODD = draw(1003), draw(37, 48), draw(37, 50, 1)[..., 0]
+STRIPS = {
+    "any length": (lambda x: tp.tanh(x) * 3 + x, lambda x: np.tanh(x) * 3 + x, [LONG]),
+    "rare branches": (tp.sin, np.sin, [LONG * 1e5]),
+    "remainders": (tp.remainder, np.remainder, [LONG, np.roll(LONG, 1)]),
+    "bools": (lambda x: (x > 0) ^ (x < 1), lambda x: (x > 0) ^ (x < 1), [LONG]),
+    "shifts": (lambda x: x << 3, lambda x: x << 3, [np.arange(-70, 71, dtype=np.int32)]),
+    "indices": (tp.tril, np.tril, [ROWS]),
+    "a bias": (tp.add, np.add, [ROWS, draw(48)]),
+    "an odd bias": (tp.add, np.add, [ODD, draw(50)]),
+    "rows": (lambda x: tp.sum(x, axis=1), lambda x: x.sum(1), [draw(3, 70_000)]),
+    "a short last part": (tp.sum, np.sum, [draw(257, 4)]),
+    "fewer strips than work-items": (
+        lambda x: tp.sum(x, axis=1),
+        lambda x: x.sum(1),
+        [draw(3, 20)],
+    ),
+    "columns": (lambda x: tp.sum(x, axis=0), lambda x: x.sum(0), [draw(700, 512)]),
+    "one number": (tp.mean, np.mean, [draw(8, 50_000)]),
+    "few rows": (tp.nn.softmax, softmax, [draw(3, 4096)]),
+    "odd rows": (tp.nn.softmax, softmax, [ODD]),
+    "scans": (lambda x: tp.cumulative_sum(x, axis=0), lambda x: x.cumsum(0), [ROWS]),
+    "gathered rows": (lambda x, i: tp.take(x, i, axis=0), lambda x, i: x[i], [ROWS, np.arange(9)]),
+}
+
+
+@pytest.mark.parametrize("name", STRIPS)
+def test_strips(name):
+    function, formula, arrays = STRIPS[name]
+    arrays = [each.astype(np.int32) if each.dtype == np.int64 else each for each in arrays]
+    wide = [each.astype(np.float64) if each.dtype == np.float32 else each for each in arrays]
+    computed, expected = tp.compile(function)(*map(tp.asarray, arrays)), formula(*wide)
+    assert (computed.device, computed.shape) == ("webgpu", np.shape(expected))
+    assert computed.numpy().dtype.kind == expected.dtype.kind
+    np.testing.assert_allclose(computed.numpy(), expected, rtol=2e-6, atol=1e-5)
+
+
 # Shapes of products whose edges fall into tiles, a few, many and very many inner elements.
 PRODUCTS = [(37, 70, 65), (5, 300, 33), (70, 5, 2100), (64, 64, 3), (2, 2, 7000), (3, 9, 1030)]
 

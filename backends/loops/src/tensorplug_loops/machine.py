@@ -29,6 +29,8 @@ class Machine:
     ``functions``: names of the elementary functions that the dialect computes accurately; others
     are taken apart. ``atomics``: names of the dtypes that can be combined with memory atomically.
     ``long``: whether it computes with integers of 64 bits; otherwise they are indices, of 32.
+    ``strip``: how many neighbouring elements a work-item reads or writes at once, from multiples
+    of it, where ``neighbours`` is set; memory is as long as whole strips. 1 if that saves nothing.
     ``steps``: of a work-item's loops, after which the device ends them; 0 if it does not.
     """
 
@@ -51,4 +53,5 @@ class Machine:
     functions: frozenset[str] = frozenset()
     atomics: frozenset[str] = frozenset()
     long: bool = True
+    strip: int = 1
     steps: int = 0

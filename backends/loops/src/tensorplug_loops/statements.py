@@ -58,11 +58,16 @@ OPERATIONS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """A dense array in the device's memory: an argument of the kernel. A bool is a byte."""
+    """A dense array in the device's memory: an argument of the kernel. A bool is a byte.
+
+    ``strip``: whether only loops with lanes read and write it: neighbouring elements, from
+    multiples of the lanes' number (``Machine.strip``).
+    """
 
     name: str
     dtype: DType
     written: bool = False
+    strip: bool = False
 
 
 @dataclass(frozen=True, slots=True)

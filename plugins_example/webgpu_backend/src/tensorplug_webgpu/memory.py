@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _USAGE: Final = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
 _LEAST: Final = 256
+_STRIP: Final = 16  # bytes that shaders read at once: sizes are multiples of it
 _STEPS: Final = 8  # sizes between a power of two and the next
 
 
@@ -67,10 +68,11 @@ class Pool:
         self._guard = guard
         self._make_room = make_room
         limits = device.limits
-        self.most = min(
+        most = min(
             limits["max-buffer-size"] - _LEAST,  # SwiftShader makes none of just that size
             limits["max-storage-buffer-binding-size"],
         )
+        self.most = most & -_STRIP
         self._free: dict[int, list[wgpu.GPUBuffer]] = defaultdict(list)
         self._lock = Lock()
         self._closed = False

@@ -20,6 +20,7 @@ from tensorplug_loops import extents
 from tensorplug_webgpu import adapters, dialect, exchange
 from tensorplug_webgpu.faults import Guard
 from tensorplug_webgpu.memory import Box, Pool, bytes_of
+from tensorplug_webgpu.values import LANES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -100,6 +101,7 @@ class Runtime:
             team=_TEAM if processor else 0,
             steps=_STEPS if mesa else 0,
             exchange=exchanged,
+            strip=LANES if processor else 1,
         )
         self._numbers = _STORED if mesa else _UNIFORM
         self.arrays = limits["max-storage-buffers-per-shader-stage"] - mesa
@@ -307,7 +309,8 @@ class Run:
         self._numbers = runtime.numbers(numbers.astype(np.int32))
         groups = items
         if kernel.group_size == 1:
-            groups = -(-items // (dialect.ALONE * runtime.each(planned)))
+            several = 1 if dialect.has_strips(kernel) else runtime.each(planned)
+            groups = -(-items // (dialect.ALONE * several))
         rows = max(1, -(-groups // _GROUPS))
         self._groups = -(-groups // rows), rows
         self._bound: dict[tuple[int, ...], tuple[Any, Any]] = {}

@@ -128,6 +128,30 @@ class Accumulator:
         self._add_exactly(name, errors[0], values[0])
         w.emit(Assign(errors[0], w.here(self._get(errors[0]) + values[1])))
 
+    def gather_lanes(self) -> None:
+        """Leave one copy of one lane, which has what all have accumulated."""
+        if self._lanes == 1:
+            return
+        w = self._w
+        own = [self._fold(self._sums or self._parts), *map(self._get, self._errors)]
+        first, *rest = zip(*[self._apart(w.copy(value)) for value in own], strict=True)
+        names = [w.declare(value, 1) for value in first]
+        self._parts, self._errors, self._sums = names[:1], names[1:], []
+        self._lanes, self.blocked = 1, False
+        for values in rest:
+            self.join(values)
+
+    def _apart(self, value: Expression) -> list[Expression]:
+        """Return what each lane has."""
+        values = [value]
+        for _ in range(self._lanes.bit_length() - 1):
+            values = [
+                self._w.let(Expression("half", self.dtype, (each,), which))
+                for each in values
+                for which in (0, 1)
+            ]
+        return values
+
     def close_block(self) -> None:
         """Add what all copies have to the sum."""
         if self.blocked:
@@ -189,6 +213,9 @@ class State:
     def variables(self) -> list[tuple[str, DType]]:
         """Return the variables, with their dtypes."""
         return list(zip(self.names, self._dtypes, strict=True))
+
+    def gather_lanes(self) -> None:
+        """It has one lane in work-groups."""
 
     def join(self, element: Sequence[Expression]) -> None:
         """Combine the state with one that follows."""

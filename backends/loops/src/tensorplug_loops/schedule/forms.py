@@ -20,6 +20,7 @@ from tensorplug_loops.schedule.lanes import (
     dense_axis,
     lies_near,
 )
+from tensorplug_loops.schedule.strips import takes_strips
 from tensorplug_loops.schedule.structures import axes_in
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ _SIDE: Final = 8  # elements along an axis, below which tiles would be mostly em
 _STAGE: Final = 32 * 33 * 8  # bytes of a tile in the memory of a work-group, at most
 _UNROLLED: Final = 4  # elements along the last axis that are no loop
 _RANKS: Final = (0, 1, 2, 4, 8)  # for which elementwise kernels are written
+_STRIPS: Final = 4  # of a row that is reduced, at least
 _TAP: Final = 3  # length of axes that are unrolled, where there are several
 
 
@@ -64,7 +66,8 @@ class Form(NamedTuple):
     the number ``shared``; 1 if each item takes a row. ``across``: whether items that take parts of
     neighbouring rows are neighbours. ``tiled``: the two axes of tiles, if inputs are dense along
     the first one (``tiles``). ``tail``: the length of the last axis, if it is unrolled: the one
-    before is taken for the last.
+    before is taken for the last. ``strip``: the axis of which an item takes ``Machine.strip``
+    elements at once, if it does: a segment of the last one that is kept, or several of a row.
     """
 
     segmented: bool
@@ -83,6 +86,7 @@ class Form(NamedTuple):
     across: bool = False
     tiled: tuple[int, int] | None = None
     tail: int = 0
+    strip: int | None = None
 
 
 def _find_tiled(loops: Loops, machine: Machine) -> tuple[int, int] | None:
@@ -144,6 +148,9 @@ def form_of(loops: Loops, machine: Machine, *, split: bool, alone: bool = False)
         runs = bool(loops.group.folds)
         members, shared = choose_team(lengths, loops.reduced, machine, runs=runs)
     row = prod(taps) * lengths[axis] * max(1, tail) if segmented else 0
+    strip = _find_strip(loops, machine, members, taps, shared)
+    if strip is not None:
+        segmented, lanes = not loops.reduced[strip], machine.strip
     return Form(
         segmented,
         split,
@@ -162,7 +169,24 @@ def form_of(loops: Loops, machine: Machine, *, split: bool, alone: bool = False)
         shared=shared,
         tail=tail,
         across=split and members == 1 and not segmented and bool(kept) and kept[-1] == last,
+        strip=strip,
     )
+
+
+def _find_strip(
+    loops: Loops, machine: Machine, members: int, taps: Sequence[int], shared: int
+) -> int | None:
+    """Return the axis of which an item takes several elements at once: the last one, or none."""
+    last = len(loops.lengths) - 1
+    if machine.strip == 1 or last < 0:
+        return None
+    if loops.reduced[last]:
+        few = bool(loops.group.folds) or loops.running or taps[-1] < _STRIPS * machine.strip
+        if few or (members > 1 and shared != len(taps) - 1):
+            return None
+    elif members > 1:
+        return None
+    return last if takes_strips(loops, last, machine) else None
 
 
 def generalize(loops: Loops, form: Form, machine: Machine) -> None:
@@ -203,6 +227,8 @@ def choose_team(
     rows = prod([n for n, is_reduced in zip(lengths, axes, strict=True) if not is_reduced])
     if machine.team and reduced[axis] <= _SHORT_ROW * machine.team and rows >= _ROWS:
         return 1, 0
+    if machine.team and axis == 0:  # of which parts are taken, where it is long
+        return least, axis
     each = _EACH_OF_FEW if machine.team else _EACH
     wanted = 1 << max(reduced[axis] // each - 1, 0).bit_length()
     return plain(min(machine.group_size, max(least, wanted))), axis

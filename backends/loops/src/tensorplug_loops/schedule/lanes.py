@@ -75,7 +75,7 @@ def choose_lanes(machine: Machine, loops: Loops, axis: int) -> int:
     its lengths; and 1 if little is computed of elements that do not lie side by side along it.
     """
     roots = loops.roots
-    apart = [operand for operand in loops.operands if not _is_near(operand, axis)]
+    apart = [operand for operand in loops.operands if not is_near(operand, axis)]
     if apart and cost(roots) <= _LITTLE * len(loops.operands):
         return 1
     inputs = enumerate(loops.operands[: len(loops.group.inputs)])
@@ -96,7 +96,7 @@ def _is_same(operand: Operand, axis: int) -> bool:
     return not any(steps) and not any(at.rests for at in operand.linears())
 
 
-def _is_near(operand: Operand, axis: int) -> bool:
+def is_near(operand: Operand, axis: int) -> bool:
     """Return whether an operand's elements along an axis are one, or neighbours."""
     offset = operand.offset
     steps = offset.steps[axis : axis + 1]
@@ -110,12 +110,12 @@ def _is_near(operand: Operand, axis: int) -> bool:
 def lies_near(loops: Loops, axis: int, which: Iterable[int] | None = None) -> bool:
     """Return whether operands' elements along an axis are one, or neighbours; None for all."""
     own = range(len(loops.operands)) if which is None else which
-    return all(_is_near(loops.operands[k], axis) for k in own)
+    return all(is_near(loops.operands[k], axis) for k in own)
 
 
 def count_near(loops: Loops, axis: int) -> int:
     """Return how many operands' elements along an axis are one, or neighbours."""
-    return sum(_is_near(operand, axis) for operand in loops.operands)
+    return sum(is_near(operand, axis) for operand in loops.operands)
 
 
 def count_vectors(machine: Machine, loops: Loops, axis: int, lanes: int) -> int:

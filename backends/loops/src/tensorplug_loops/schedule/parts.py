@@ -37,6 +37,8 @@ _SHORT: Final = 1 << 16  # elements; of more, few items take parts
 _RESIDENT: Final = 2048  # work-items of a GPU's core
 _EACH: Final = 8  # elements of a part for each work-item of a group
 _MOST: Final = 1 << 11  # elements of a part, at most, for each work-item
+_WIDE: Final = 1 << 8  # columns, of which strips are read row by row: few rows at a time
+_BESIDE: Final = 16  # so many, which processors fetch ahead
 _ALONE: Final = 64  # elements of a part for one that is alone
 
 
@@ -66,7 +68,8 @@ def has_columns(group: Group, axes: Sequence[bool]) -> bool:
 def takes_columns(loops: Loops, form: Form) -> bool:
     """Return whether what is reduced in parts lies side by side, along one axis."""
     group = loops.group
-    return form.segmented and sum(loops.reduced) == 1 and has_columns(group, reduced_axes(group))
+    own = form.segmented and form.strip is None and sum(loops.reduced) == 1
+    return own and has_columns(group, reduced_axes(group))
 
 
 def dtypes_of(group: Group, machine: Machine) -> list[DType]:
@@ -86,7 +89,8 @@ def choose_part(loops: Loops, axis: int, machine: Machine, *, alone: bool = Fals
     length = loops.lengths[axis]
     if machine.neighbours:
         runs = bool(loops.group.folds)
-        return -(-length // _count(loops.lengths, loops.reduced, machine, runs=runs, alone=alone))
+        count = _count(loops.lengths, loops.reduced, machine, runs=runs, alone=alone)
+        return -(-length // (count * machine.strip)) * machine.strip
     reduced = prod(n for n, is_ in zip(loops.lengths, loops.reduced, strict=True) if is_)
     return max(1, min(length, _PART // (reduced // length)))
 
@@ -110,8 +114,10 @@ def _count(
     members = 1 if alone else choose_team(lengths, axes, machine, runs=runs)[0]
     reduced = prod(n for n, is_reduced in zip(lengths, axes, strict=True) if is_reduced)
     units = members * prod(lengths) // max(1, reduced)
-    idle = machine.cores * _RESIDENT // max(1, units)
+    idle = machine.cores * (machine.team or _RESIDENT) // max(1, units)
     idle = max(idle, reduced // (members * _MOST))
+    if machine.strip > 1 and not axes[-1] and lengths[-1] >= _WIDE and prod(lengths) >= _SMALL:
+        return max(1, reduced // _BESIDE)
     return max(1, min(idle, reduced // (_EACH * members if members > 1 else _ALONE)))
 
 

@@ -326,10 +326,7 @@ class _Planner:
         inside = prod(loops.lengths) // max(1, prod(kept))
         items = prod(kept)
         if form.segmented:
-            most = self._machine.segment * (1 if cost(loops.roots) else 2)  # what is only moved
-            size = max(_LEAST, min(kept[-1], most // max(1, inside)))
-            if form.columns:
-                size = min(kept[-1], columns.SEGMENT)
+            size = self._segment(loops, form, kept[-1], inside)
             segments = -(-kept[-1] // size)
             loops.values.update(size=size, segments=segments)
             if segments == 1 and len(loops.lengths) > 1:  # of one axis, a kernel takes any length
@@ -352,6 +349,15 @@ class _Planner:
             made = _keep(key, nest.kernel(), nest.cost)
         steps = max(1, inside // form.members)
         self._launch(made[0], loops, arrays, items, steps * made[1], steps)
+
+    def _segment(self, loops: Loops, form: Form, length: int, inside: int) -> int:
+        """Return how many elements of the last axis that is kept an item takes."""
+        if form.strip is not None:
+            return form.lanes
+        if form.columns:
+            return min(length, columns.SEGMENT)
+        most = self._machine.segment * (1 if cost(loops.roots) else 2)  # what is only moved
+        return max(_LEAST, min(length, most // max(1, inside)))
 
     def _launch(
         self, kernel: Kernel, loops: Loops, arrays: Sequence[int], items: int, *costs: int

@@ -13,7 +13,16 @@ from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import expressions as ex
 from tensorplug_loops.schedule.nests import Nest
 from tensorplug_loops.schedule.writer import ZERO
-from tensorplug_loops.statements import Assign, Barrier, Shared, Store, load, member, variable
+from tensorplug_loops.statements import (
+    Assign,
+    Barrier,
+    Shared,
+    Store,
+    broadcast,
+    load,
+    member,
+    variable,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,10 +64,22 @@ class WorkGroups(Nest):
         end = w.let(start + run)
         return w.loop(axis, start, w.least(end, high))
 
+    def _begin(self, low: Expression) -> Expression:
+        return self.w.let(low + self._member * self._lanes)
+
     def _once(self) -> AbstractContextManager[None]:
         return self.w.when(self._is_first)
 
     def _gather(self, variables: Sequence[Accumulator | State]) -> None:
+        for each in variables:
+            each.gather_lanes()
+        if self._machine.exchange == self._form.members:
+            self._exchange(variables)
+        else:
+            self._share(variables)
+
+    def _share(self, variables: Sequence[Accumulator | State]) -> None:
+        """Combine what work-items have, in shared memory, as a tree."""
         w, own = self.w, self._member
         named = [pair for each in variables for pair in each.variables()]
         rooms = [self._room(at, dtype) for at, (_, dtype) in enumerate(named)]
@@ -89,6 +110,25 @@ class WorkGroups(Nest):
         for (name, _), value in zip(named, read(ZERO), strict=True):
             w.emit(Assign(name, value))
         w.emit(Barrier())  # before the next pass writes there
+
+    def _exchange(self, variables: Sequence[Accumulator | State]) -> None:
+        """Combine what neighbours have, who read one another's variables."""
+        w = self.w
+        for each in variables:
+            named = each.variables()
+            own = [w.copy(variable(*pair)) for pair in named]
+            everything = [
+                [w.let(broadcast(value, number)) for value in own]
+                for number in range(self._form.members)
+            ]
+            for (name, _), value in zip(named, everything[0], strict=True):
+                w.emit(Assign(name, value))
+            for number, values in enumerate(everything[1:], 1):
+                if not self._group.folds:
+                    each.join(values)
+                    continue
+                with w.when(w.let(ex.apply("less", number, self._taken))):
+                    each.join(values)
 
     def _room(self, number: int, dtype: DType) -> str:
         """Return an array of one number for each work-item."""
