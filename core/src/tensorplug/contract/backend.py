@@ -137,7 +137,7 @@ class Trims(Protocol):
 class SharesHostMemory(Protocol):
     """A backend whose buffers are in host memory, so that other libraries can share them.
 
-    Without this, data are exchanged with other libraries by copies.
+    Without this, data are copied to and from other libraries.
     """
 
     def share_from_host(self, array: np.ndarray[Any, Any]) -> Buffer:
@@ -155,7 +155,7 @@ class SharesHostMemory(Protocol):
 
 @runtime_checkable
 class ExchangesDeviceMemory(Protocol):
-    """A backend whose device memory other libraries can use through DLPack, and it theirs.
+    """A backend that shares device memory with other libraries through DLPack, both ways.
 
     Without this, data of other libraries pass through host memory. A backend on CUDA takes and
     gives PyTorch's, CuPy's and JAX's CUDA tensors in this way.

@@ -91,7 +91,7 @@ class GradientEntry(_OfInput):
     """The rule for one input (of these ``dtypes``), or None and the reason why there is none.
 
     ``joint``: the function of several inputs together from which ``rule`` takes its result; None
-    for a rule of one input. Entries with the same one are computed by one call.
+    for a rule of one input. Entries that share it are computed by one call.
     """
 
     spec: KernelSpec

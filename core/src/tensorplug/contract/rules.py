@@ -211,7 +211,7 @@ class RuleTable(Table[Rule]):
 
 
 class GradientTable(RuleTable):
-    """A ``RuleTable`` with the names that its methods had when gradients had a table alone."""
+    """A ``RuleTable`` with the method names that gradients had in a table of their own."""
 
     def wrt(
         self,
@@ -244,13 +244,13 @@ class GradientTable(RuleTable):
 
 
 class TangentTable(RuleTable):
-    """A ``RuleTable`` with the names that its methods had when tangents had a table alone."""
+    """A ``RuleTable`` with the method names that tangents had in a table of their own."""
 
     wrt = RuleTable.jvp
 
 
 class BatchingTable(RuleTable):
-    """A ``RuleTable`` with the names that its methods had when batching had a table alone."""
+    """A ``RuleTable`` with the method names that batching had in a table of its own."""
 
     of = RuleTable.batch
     elementwise = RuleTable.broadcast

@@ -20,7 +20,7 @@ class TensorType:
     """Dtype and shape: all that inference, preparation and rules may know of a tensor.
 
     A size is ``UNKNOWN`` in the inferred type of an output whose shape depends on the data;
-    tensors themselves have none such.
+    tensors themselves know all their sizes.
 
     ``dtype``: of the elements.
 

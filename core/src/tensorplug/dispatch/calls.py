@@ -303,7 +303,7 @@ def _read_variables(inputs: tuple[Any, ...]) -> list[Any] | None:
 
 
 def as_tensor(value: Any, dtype: DType | None = None, *, what: str = "the argument") -> Tensor:
-    """Return a tensor on the current device, or committed to another; numbers as a tensor here.
+    """Return ``value`` as a tensor: on the current device, or where it is committed.
 
     ``dtype``: of the result; None leaves it to the value. ``what`` names the value in messages:
     ``"squeeze: x"``.

@@ -45,7 +45,7 @@ class BuildNotice:
 
     Args:
         name: of the backend.
-        what: it builds, in the plural.
+        what: what it builds, in the plural.
 
     """
 

@@ -1,6 +1,6 @@
 """State that an object holds between calls, and that compiled functions read and set at each call.
 
-Optimizers hold their step and their means so. Outside of tracing these are plain numbers and
+Optimizers hold their step and their means in it. Outside of tracing these are plain numbers and
 tensors; in tracing, the program gets them as inputs, and each run of it sets them.
 """
 
