@@ -283,7 +283,7 @@ def asking(spec: KernelSpec) -> dict[str, Asked]:
             for name in QUESTIONS.keys() - found:
                 if QUESTIONS[name].asks(asked):
                     found[name] = asked
-    return found
+    return {name: found[name] for name in QUESTIONS if name in found}
 
 
 def owed(spec: KernelSpec) -> set[str]:
