@@ -94,8 +94,8 @@ def test_form_without_numbers_of_64_bits(name, session_of_words):
     check(session_of_words, name, [each for each in ENTRIES[name].dtypes if each in WORDS])
 
 
-@pytest.mark.parametrize("name", ["Concat", "Pack"])
-def test_more_tensors_than_a_group_takes_are_joined_in_parts(name):
+@pytest.mark.parametrize(("name", "most"), [("Concat", 3), ("Pack", 3), ("TopK", 8)])
+def test_what_needs_more_arrays_than_a_group_takes_is_several(name, most):
     arrays = set()
 
     def compile_group(group):
@@ -103,8 +103,8 @@ def test_more_tensors_than_a_group_takes_are_joined_in_parts(name):
         return interpreter(group)
 
     with isolated_engine() as engine:
-        check(opened(engine, compile_group, arrays=3), name, [dt.int32])
-    assert max(arrays) == 3
+        check(opened(engine, compile_group, arrays=most), name, [dt.int32, dt.float32])
+    assert max(arrays) == most
 
 
 @pytest.mark.slow

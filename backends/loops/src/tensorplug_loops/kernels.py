@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Compile = Callable[[Any, Any], Callable[..., Sequence[Any]] | None]
     Upload = Callable[[Any, Table], Any]
 
-ARRAYS: Final = 16  # of a group, where no limit is given: most devices take so many
+_ARRAYS: Final = 1 << 10  # of a group, where no limit is given
 _INPUT, _ASKED = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
 
 
@@ -40,7 +40,7 @@ def kernel_table(
     own: Iterable[KernelTable] = (),
     upload: Upload | None = None,
     sized: bool = False,
-    arrays: int = ARRAYS,
+    arrays: int = _ARRAYS,
 ) -> KernelTable:
     """Return all kernels that have a form, compiled by a backend.
 
@@ -54,8 +54,8 @@ def kernel_table(
             it lives; by its ``from_host`` if not given.
         sized: whether ``compile_group`` takes a ``templates.Sized``, which is planned at new sizes
             by what is known of others, instead of a ``Group``.
-        arrays: inputs and outputs of a group, at most, from 3. Kernels that join more tensors are
-            several groups.
+        arrays: inputs and outputs of a group, at most, from 8. Kernels that join more tensors, or
+            take many steps of a search, are several groups.
 
     Example:
         The hook of a backend with a method ``compile_group``::

@@ -14,7 +14,7 @@ from tensorplug.plugin import (
     hookimpl,
     specs,
 )
-from tensorplug_loops.kernels import ARRAYS, kernel_table
+from tensorplug_loops.kernels import kernel_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -81,7 +81,7 @@ def tensorplug_kernels(backend: Backend) -> Iterable[KernelTable]:
         WebGPUBackend.compile_group,
         dtypes=backend.dtypes,
         own=[kernels],
-        arrays=min(backend.runtime.arrays, ARRAYS),
+        arrays=backend.runtime.arrays,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import accumulate
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tensorplug.plugin import TensorType, expressions, specs
 from tensorplug_loops.forms.loops import Loops
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 forms = FormTable()
+
+_MOST: Final = 16  # arrays of a group: more are too long a choice for each element
 
 
 def _tree(
@@ -26,7 +28,7 @@ def _tree(
 ) -> list[Form]:
     """Join tensors of ``count`` along an axis; many of them in parts, which follow one another."""
     made: list[Form] = []
-    most = arrays - 1  # besides the output
+    most = min(arrays, _MOST) - 1  # besides the output
     while len(xs) > most:
         parts = []
         for first in range(0, len(xs), most):

@@ -8,7 +8,8 @@ and leaves out those that are not among the largest k of their block.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 from tensorplug.plugin import Expression, Shape, TensorType, expressions, specs
 from tensorplug.plugin import dtypes as dt
@@ -23,6 +24,9 @@ from tensorplug_loops.forms.loops import (
     whole,
 )
 from tensorplug_loops.forms.table import Form, FormTable, Operand
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 forms = FormTable()
 
@@ -60,8 +64,14 @@ def _not(condition: Expression) -> Expression:
 
 
 @forms.form(specs.TOP_K)
-def top_k(x: Operand, *, k: int, out: tuple[TensorType, TensorType]) -> list[Form]:
+def top_k(
+    x: Operand, *, k: int, out: tuple[TensorType, TensorType]
+) -> Callable[[int], list[Form]]:
     """Sort in descending order; of equal elements, the first comes first."""
+    return partial(_stages, x, k, out)
+
+
+def _stages(x: Operand, k: int, out: tuple[TensorType, TensorType], arrays: int) -> list[Form]:
     *lead, length = x.shape
     block, stages, blocks = min(_FEW if k <= _FEW else _BLOCK, length), list[Form](), None
     while True:
@@ -69,14 +79,15 @@ def top_k(x: Operand, *, k: int, out: tuple[TensorType, TensorType]) -> list[For
         number = -(-length // block)
         shape = (*lead, k) if is_last else (*lead, number, min(block, k))
         results = [TensorType(type_.dtype, shape) for type_ in out]
-        stages.append(
-            _count(x, block, results, is_last=is_last)
+        first = 2 * len(stages) + 1  # x is number 0, and each stage makes two
+        stages += (
+            [_count(x, block, results, is_last=is_last)]
             if blocks is None
-            else _merge(blocks, results, is_last=is_last)
+            else _merge(blocks, results, first, arrays, is_last=is_last)
         )
         if is_last:
             return stages
-        first = 2 * len(stages) - 1  # x is number 0, and each stage makes two
+        first = 2 * len(stages) - 1
         values, indices = (Operand(type_, first + at) for at, type_ in enumerate(results))
         blocks = _Blocks(values, indices, length, block)
         block *= 2
@@ -98,17 +109,49 @@ def _count(x: Operand, block: int, results: list[TensorType], *, is_last: bool) 
     return _written(loops, results, row, number, place, (value, at), is_last=is_last)
 
 
-def _merge(blocks: _Blocks, results: list[TensorType], *, is_last: bool) -> Form:
-    """Loop over [*lead, block, element], and search in the other block of its pair."""
+def _merge(
+    blocks: _Blocks, results: list[TensorType], first: int, arrays: int, *, is_last: bool
+) -> list[Form]:
+    """Search in the other block of each pair; in several forms, if steps read too many arrays.
+
+    ``first``: the number of the first output. Between two forms lie the ends of the search.
+    """
+    forms: list[Form] = []
+    steps, ends = blocks.values.shape[-1].bit_length(), list[Operand]()
+    while steps > arrays - 4 - len(ends):  # besides a value, its index, and two outputs
+        some = arrays - 3 - len(ends)
+        type_ = TensorType(dt.int32, blocks.values.shape)
+        forms.append(_search(blocks, ends, some, [type_, type_], is_last=None))
+        ends = [Operand(type_, first + 2 * len(forms) - 2 + at) for at in (0, 1)]
+        steps -= some
+    return [*forms, _search(blocks, ends, steps, results, is_last=is_last)]
+
+
+def _search(
+    blocks: _Blocks,
+    ends: list[Operand],
+    steps: int,
+    results: list[TensorType],
+    *,
+    is_last: bool | None,
+) -> Form:
+    """Loop over [*lead, block, element], and take some steps of a binary search.
+
+    ``ends``: of what is left to search; none at first. ``is_last``: None to write them.
+    """
     loops = Loops(blocks.values.shape)
     *row, number, element = loops.axes
     size = blocks.values.shape[-1]
     is_right = rest(number, 2)
     other = number + 1 - 2 * is_right
-    value, index = (loops.read(each, *loops.axes) for each in (blocks.values, blocks.indices))
-    low, high = whole(0), blocks.count(other)
+    value = loops.read(blocks.values, *loops.axes)
+    low, high = (
+        (expressions.cast(loops.read(each, *loops.axes), dt.int64) for each in ends)
+        if ends
+        else (whole(0), blocks.count(other))
+    )
     near = clamped(other, blocks.values.shape[-2])
-    for _ in range(size.bit_length()):
+    for _ in range(steps):
         middle = quotient(low + high, 2)
         here = loops.read(blocks.values, *row, near, clamped(middle, size))
         # Of equal elements, those of the left block come first.
@@ -116,6 +159,11 @@ def _merge(blocks: _Blocks, results: list[TensorType], *, is_last: bool) -> Form
         beyond = both(comes, low < high)
         low = expressions.where(beyond, middle + 1, low)
         high = expressions.where(beyond, high, middle)
+    if is_last is None:
+        for type_, end in zip(results, (low, high), strict=True):
+            loops.write(type_, expressions.cast(end, dt.int32))
+        return loops.form()
+    index = loops.read(blocks.indices, *loops.axes)
     place = expressions.where(element < blocks.count(number), element + low, -1)
     pair = quotient(number, 2)
     return _written(loops, results, row, pair, place, (value, index), is_last=is_last)
