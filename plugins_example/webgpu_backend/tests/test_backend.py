@@ -256,6 +256,14 @@ def test_readme(block):
 
 
 @pytest.mark.parametrize(
+    ("shape", "axis"), [((3, 4, 0, 5), (0, 2)), ((0, 3), 0), ((3, 0), 1), ((0,), 0)]
+)
+def test_means_of_nothing_are_no_numbers(shape, axis):
+    means = tp.mean(tp.zeros(shape, device="webgpu"), axis=axis)
+    assert np.isnan(np.asarray(means)).all()
+
+
+@pytest.mark.parametrize(
     ("pairs", "size"),
     [
         ([(2, 0), (2, 1), (2, 0), (2, 1)], 2),

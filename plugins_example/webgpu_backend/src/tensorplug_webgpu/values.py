@@ -91,6 +91,10 @@ def _hidden(text: str, lanes: int) -> str:
     return f"bitcast<{floats}>(bitcast<{words}>({text}) ^ {zero})"
 
 
+def _may_be_finite(x: Expression) -> bool:
+    return x.op != "constant" or math.isfinite(float(x.value))  # type: ignore[arg-type]
+
+
 class Values:
     """Writes the values of one kernel.
 
@@ -152,12 +156,19 @@ class Values:
         if x.op == "broadcast":
             return f"subgroupBroadcast({operands[0]}, {x.value}u)"
         if x.op in _TERMS and x.dtype.kind == "float":
-            for at in _TERMS[x.op]:
-                if self._joins(x.op, x.operands[at]):
-                    operands[at] = _hidden(operands[at], lanes)
-            if x.op == "subtract" and operands[0] == operands[1]:  # 0, but of infinities
-                operands[1] = _hidden(operands[1], lanes)
+            operands = self._kept_apart(x, operands, lanes)
         return f"({self._operation(x, operands, lanes)})"
+
+    def _kept_apart(self, x: Expression, operands: list[str], lanes: int) -> list[str]:
+        """Return a sum's or a product's operands; hidden where compilers would reckon ahead."""
+        if x.op == "multiply" and not all(map(_may_be_finite, x.operands)):  # 0 by infinity
+            return [_hidden(operand, lanes) for operand in operands]
+        for at in _TERMS[x.op]:
+            if self._joins(x.op, x.operands[at]):
+                operands[at] = _hidden(operands[at], lanes)
+        if x.op == "subtract" and operands[0] == operands[1]:  # 0, but of infinities
+            operands[1] = _hidden(operands[1], lanes)
+        return operands
 
     def _joins(self, op: str, operand: Expression) -> bool:
         """Return whether compilers join an operand with the operation."""
