@@ -1,4 +1,4 @@
-"""The largest of each column, and places in sorted sequences, by loops of their own."""
+"""The largest of each column, and places in sorted sequences, by loops."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def rank(number):
 @pytest.mark.parametrize("few", [True, False], ids=["ties", "distinct"])
 @pytest.mark.parametrize("dtype", [*FLOATS, *INTEGERS])
 @pytest.mark.parametrize("shape", [(1, 8, 4100), (1, 9000, 5), (30, 70, 33), (2, 40, 1031)])
-@pytest.mark.parametrize("least", [False, True])
-def test_columns(shape, dtype, few, least):
+@pytest.mark.parametrize(("spec", "least"), [(specs.ARG_MAX, False), (specs.ARG_MIN, True)])
+def test_columns(call, shape, dtype, few, spec, least):
     x = sample(dtype, shape, few=few)
-    found = positions.column_finder(shape, x.dtype, least=least)(x)
+    found = call(spec, x, axis=1)
     assert (found.dtype, found.shape) == (np.dtype("int32"), (shape[0], shape[2]))
     rng = np.random.default_rng(1)
     places = {(0, 0), (shape[0] - 1, shape[2] - 1)}
@@ -96,25 +96,18 @@ def test_search(call, rows, length, count, dtype, few, side):
 
 
 def test_any_number_of_threads(monkeypatch):
-    x = sample("float32", (1, 500, 300), few=False)
-    sequence = np.sort(x.reshape(1, -1)[:, :999])
+    x = sample("float32", (1, 150000), few=False)
+    sequence = np.sort(x[:, :999])
     results = []
     for limit in (0, 1 << 60):
-        monkeypatch.setattr(positions, "_SHARED", limit)
         monkeypatch.setattr(positions, "_MANY", limit)
-        columns = positions.column_finder(x.shape, x.dtype, least=False)(x)
-        search = positions.searcher(1, 999, x.size, x.dtype, right=False)
-        results.append((columns, search(sequence, x.reshape(1, -1))))
-    for one, other in zip(*results, strict=True):
-        np.testing.assert_array_equal(one, other)
+        results.append(positions.searcher(1, 999, x.size, x.dtype, right=False)(sequence, x))
+    np.testing.assert_array_equal(*results)
 
 
 def test_where_there_is_no_loop(monkeypatch):
     single = np.dtype(np.float32)
-    assert positions.column_finder((300, 300, 1), single, least=False) is None
-    assert positions.column_finder((1, 100, 100), single, least=False) is None
     assert positions.searcher(1, 0, 40000, single, right=False) is None
     assert positions.searcher(1, 50, 100, single, right=False) is None
     monkeypatch.setenv(JIT, "0")
-    assert positions.column_finder((1, 300, 300), single, least=False) is None
     assert positions.searcher(1, 50, 40000, single, right=False) is None

@@ -1,4 +1,4 @@
-"""Large sums and extrema by loops of their own, against Python's integers and exact sums."""
+"""Large sums and extrema by loops, against Python's integers and exact sums."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ pytestmark = pytest.mark.usefixtures("loops")
 
 NAN, INF = math.nan, math.inf
 UFUNCS = {"sum": np.add, "max": np.maximum, "min": np.minimum}
+OPS = {"sum": ops.SUM, "prod": specs.PROD, "max": ops.MAX, "min": ops.MIN}
 INTEGERS = [f"{sign}int{size}" for sign in ("", "u") for size in (8, 16, 32, 64)]
 SHAPES = [  # shape, axes: rows, columns, both; lengths around those of vectors and blocks
     ((40000,), (0,)),
@@ -44,14 +45,13 @@ SHAPES = [  # shape, axes: rows, columns, both; lengths around those of vectors 
 ]
 
 
-def fold(kind, x, axes, result=None):
-    """Fold by the loops, which must exist."""
+def fold(x, axes, result=None):
+    """Add by the loops, which must exist."""
     run = reductions.folder(
-        kind,
         groups(x.shape, axes),
         x.dtype,
         np.dtype(result or x.dtype),
-        lambda rest: UFUNCS[kind].reduce(rest, axis=1, dtype=rest.dtype),
+        lambda rest: np.add.reduce(rest, axis=1, dtype=rest.dtype),
     )
     assert run is not None
     shape = tuple(length for axis, length in enumerate(x.shape) if axis not in axes)
@@ -59,9 +59,9 @@ def fold(kind, x, axes, result=None):
         return run(x).reshape(shape)
 
 
-def product(call, x, axes):
-    """Multiply by the kernel."""
-    return call(specs.PROD, x, axis=axes, keep_dims=False)
+def by_kernel(call, kind, x, axes):
+    name = "reduction_indices" if kind == "max" else "axis"
+    return call(OPS[kind], x, **{name: axes, "keep_dims": False})
 
 
 def rows_of(x, axes):
@@ -79,7 +79,7 @@ def test_sums_of_floats(shape, axes, dtype):
     rows, left = rows_of(x, axes)
     exact = np.array([math.fsum(row) for row in rows.tolist()]).reshape(left)
     sizes = np.array([math.fsum(row) for row in np.abs(rows).tolist()]).reshape(left)
-    found = fold("sum", x, axes)
+    found = fold(x, axes)
     assert (found.dtype, found.shape) == (np.dtype(dtype), left)
     eps = np.finfo(dtype).eps
     assert (np.abs(found - exact) <= eps * math.log2(rows.shape[1]) * sizes).all()
@@ -96,16 +96,16 @@ def test_sums_of_halves(shape, axes, result):
     rows, left = rows_of(x, axes)
     exact = np.array([math.fsum(row) for row in rows.tolist()]).reshape(left)
     with np.errstate(over="ignore"):
-        found, expected = fold("sum", x, axes, result), exact.astype(result)
+        found, expected = fold(x, axes, result), exact.astype(result)
     assert (found.dtype, found.shape) == (expected.dtype, left)
     np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize(("shape", "axes"), SHAPES)
-def test_counts(shape, axes):
+def test_counts(call, shape, axes):
     x = np.random.default_rng(3).random(shape) < 0.3
     rows, left = rows_of(x, axes)
-    found = fold("sum", x, axes, "int32")
+    found = by_kernel(call, "sum", x, axes)
     assert (found.dtype, found.shape) == (np.dtype("int32"), left)
     np.testing.assert_array_equal(found.reshape(-1), [sum(row) for row in rows.tolist()])
 
@@ -126,7 +126,7 @@ def test_integers_wrap(call, shape, axes, dtype, kind):
     else:
         totals = [sum(row) % 2**bits for row in rows.tolist()]
     expected = np.array([total % 2**bits for total in totals], f"uint{bits}")
-    found = product(call, x, axes) if kind == "prod" else fold(kind, x, axes)
+    found = by_kernel(call, kind, x, axes)
     assert (found.dtype, found.shape) == (np.dtype(dtype), left)
     np.testing.assert_array_equal(found.view(expected.dtype).reshape(-1), expected)
 
@@ -134,7 +134,7 @@ def test_integers_wrap(call, shape, axes, dtype, kind):
 @pytest.mark.parametrize("kind", ["max", "min"])
 @pytest.mark.parametrize("dtype", ["bool", "float16", "float32", "float64", *INTEGERS])
 @pytest.mark.parametrize(("shape", "axes"), SHAPES[1::3])
-def test_extrema(shape, axes, dtype, kind):
+def test_extrema(call, shape, axes, dtype, kind):
     rng = np.random.default_rng(5)
     if dtype == "bool":
         x = rng.random(shape) < (0.0001 if kind == "max" else 0.9999)
@@ -147,14 +147,14 @@ def test_extrema(shape, axes, dtype, kind):
     rows, left = rows_of(x, axes)
     choose = max if kind == "max" else min
     expected = np.array([choose(row) for row in rows.tolist()], dtype).reshape(left)
-    found = fold(kind, x, axes)
+    found = by_kernel(call, kind, x, axes)
     assert (found.dtype, found.shape) == (np.dtype(dtype), left)
     np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 @pytest.mark.parametrize("axis", [0, 1])
-def test_special_values(dtype, axis):
+def test_special_values(call, dtype, axis):
     """One in each of many sums, at another place in each."""
     big = np.finfo(dtype).max
     cases = {  # terms beside ones: sum, max, min
@@ -174,7 +174,8 @@ def test_special_values(dtype, axis):
             x[rows, (rows + 301 * number) % length] = value
         x = x if axis else np.ascontiguousarray(x.T)
         for kind, wanted in zip(("sum", "max", "min"), expected, strict=True):
-            np.testing.assert_array_equal(fold(kind, x, (axis,)), np.full(length, wanted, dtype))
+            found = by_kernel(call, kind, x, (axis,))
+            np.testing.assert_array_equal(found, np.full(length, wanted, dtype))
 
 
 @pytest.mark.parametrize("axis", [0, 1])
@@ -184,7 +185,7 @@ def test_sums_that_cancel(axis):
     x[0], x[-1] = 1e16, -1e16
     terms = x if axis == 0 else np.ascontiguousarray(x.T)
     exact = math.fsum([0.1] * 3998)
-    assert (np.abs(fold("sum", terms, (axis,)) - exact) <= 16).all()  # 8 roundings at 1e16
+    assert (np.abs(fold(terms, (axis,)) - exact) <= 16).all()  # 8 roundings at 1e16
 
 
 @pytest.mark.parametrize(
@@ -198,14 +199,14 @@ def test_one_term_that_swallows_the_others(shape, axes, dtype):
     count = shape[axes[0]]
     exact = 4 / np.finfo(dtype).eps + 0.75 * (count - 1)
     bound = np.finfo(dtype).eps * math.log2(count) * exact
-    found = fold("sum", x, axes).astype("longdouble")
+    found = fold(x, axes).astype("longdouble")
     assert (np.abs(found - exact) <= bound).all()
 
 
 def test_no_terms_but_negative_zeros():
     x = np.full((300, 300), -0.0, np.float32)
     for axis in (0, 1):
-        assert np.signbit(fold("sum", x, (axis,))).all()
+        assert np.signbit(fold(x, (axis,))).all()
 
 
 @pytest.mark.parametrize(
@@ -226,24 +227,22 @@ def test_any_number_of_threads(shape, axes, monkeypatch):
     x = np.random.default_rng(6).standard_normal(shape)
     monkeypatch.setattr(reductions, "_SHARED", 0)
     monkeypatch.setattr(reductions, "_LARGE", 0)
-    results = [fold("sum", x, axes)]
+    results = [fold(x, axes)]
     shared = []
     monkeypatch.setattr(calls, "together", lambda work: shared.append(work()))
-    results.append(fold("sum", x, axes))
+    results.append(fold(x, axes))
     assert shared
     np.testing.assert_array_equal(*results)
 
 
-@pytest.mark.parametrize(
-    ("spec", "kind", "name"),
-    [(ops.MAX, "max", "reduction_indices"), (ops.MIN, "min", "axis"), (ops.SUM, "sum", "axis")],
-)
+@pytest.mark.parametrize("kind", UFUNCS)
 @pytest.mark.parametrize("keep_dims", [True, False])
-def test_kernels(call, spec, kind, name, keep_dims):
+def test_kernels(call, kind, keep_dims):
     """With both layouts of ``call``."""
     x = np.random.default_rng(7).integers(-1000, 1000, (50, 30, 40)).astype("int32")
     for axes in ((0,), (1, 2), (0, 2), (0, 1, 2)):
-        found = call(spec, x, **{name: axes, "keep_dims": keep_dims})
+        name = "reduction_indices" if kind == "max" else "axis"
+        found = call(OPS[kind], x, **{name: axes, "keep_dims": keep_dims})
         expected = UFUNCS[kind].reduce(x.astype(object), axis=axes, keepdims=keep_dims)
         assert (found.dtype, found.shape) == (x.dtype, np.shape(expected))
         np.testing.assert_array_equal(found, expected)
@@ -258,13 +257,13 @@ def test_where_there_is_no_loop():
     ]
     for shape, axes, dtype in cases:
         kind = np.dtype(dtype)
-        assert reductions.folder("sum", groups(shape, axes), kind, kind, np.add.reduce) is None
+        assert reductions.folder(groups(shape, axes), kind, kind, np.add.reduce) is None
 
 
 def test_without_llvm(monkeypatch):
     monkeypatch.setenv(JIT, "0")
     x = np.ones((300, 300), np.float32)
     kind = x.dtype
-    assert reductions.folder("sum", groups(x.shape, (0,)), kind, kind, np.add.reduce) is None
+    assert reductions.folder(groups(x.shape, (0,)), kind, kind, np.add.reduce) is None
     found = summer(x.shape, (0,), kind, keep_dims=False)(x)
     np.testing.assert_array_equal(found, np.full(300, 300, kind))

@@ -80,7 +80,7 @@ def summer(
     if not prod(shape):
         return lambda _x: np.zeros(result_shape, dtype)
     merged = groups(shape, axes)
-    native = reductions.folder("sum", merged, dtype, dtype, _middle)
+    native = reductions.folder(merged, dtype, dtype, middle)
     if native is not None:
         return lambda x: native(x).reshape(result_shape)
     in_steps = _stepwise(merged, dtype, result_shape)
@@ -113,7 +113,7 @@ def _stepwise(merged: list[Group], dtype: np.dtype[Any], result_shape: Shape) ->
     return run if steps else lambda x: x.reshape(result_shape)
 
 
-def _middle(x: Array) -> Array:
+def middle(x: Array) -> Array:
     """Return the sum along the middle one of three axes."""
     before, length, after = x.shape
     return _along(before, length, after, x.dtype)(x)
@@ -217,7 +217,7 @@ def summer_in_float64(shape: Shape, axis: int, dtype: np.dtype[Any]) -> Callable
     length = shape[axis]
     rows = prod(shape) // max(length, 1)
     kept = (*shape[:axis], 1, *shape[axis + 1 :])
-    native = reductions.folder("sum", groups(shape, (axis,)), dtype, double, _middle)
+    native = reductions.folder(groups(shape, (axis,)), dtype, double, middle)
     if native is not None:
         return lambda x: native(x).reshape(kept)
     if dtype == double or prod(shape[axis + 1 :]) > 1 or not rows or not length:

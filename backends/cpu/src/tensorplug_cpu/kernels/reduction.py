@@ -12,14 +12,15 @@ from tensorplug.plugin import KernelSpec, TensorType, shapes, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.arrays import accumulating, working
 from tensorplug_cpu.execution.floating_point import kernel, without_warnings
-from tensorplug_cpu.jit.families import positions, reductions
+from tensorplug_cpu.jit.families import reductions
 from tensorplug_cpu.jit.forms import by_form
 from tensorplug_cpu.kernel_table import Kernels
-from tensorplug_cpu.summation import groups, summer
+from tensorplug_cpu.summation import groups, middle, summer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tensorplug.plugin import Backend
     from tensorplug_cpu.arrays import Array, Call
 
 kernels = Kernels()
@@ -31,12 +32,12 @@ Axes = tuple[int, ...]
 
 
 @kernels.prepare(specs.SUM)
+@by_form(specs.SUM, dt.STORED - dt.INEXACT)
 def sum(x: TensorType, *, axis: Axes, keep_dims: bool, out: TensorType) -> Call:
     """Add: inexact numbers as ``summation`` does, integers with wrapping, booleans in int32."""
     narrow = out.dtype.numpy
     if out.dtype not in dt.INEXACT:
-        plain = partial(_add.reduce, axis=axis, keepdims=keep_dims, dtype=narrow)
-        return _native_or(plain, "sum", _add, x, axis, out)
+        return kernel(partial(_add.reduce, axis=axis, keepdims=keep_dims, dtype=narrow), out)
     work = working(out.dtype)
     if work is narrow:
         add = summer(x.shape, axis, work, keep_dims=keep_dims)
@@ -65,39 +66,12 @@ def _sum_of_halves(
     x: TensorType, axis: Axes, work: np.dtype[Any], *, keep_dims: bool
 ) -> Callable[[Array], Array]:
     """Return the function that sums a narrow float, with results of the dtype ``work``."""
-    native = reductions.folder("sum", groups(x.shape, axis), x.dtype.numpy, work, _fold(_add))
+    native = reductions.folder(groups(x.shape, axis), x.dtype.numpy, work, middle)
     if native is None:
         add = summer(x.shape, axis, work, keep_dims=keep_dims)
         return lambda x: add(x.astype(work))
     shape = shapes.reduce(x.shape, axis, keep_dims=keep_dims)
     return lambda x: native(x).reshape(shape)
-
-
-def _fold(function: np.ufunc) -> Callable[[Array], Array]:
-    """Return what folds the middle one of three axes, in the dtype of the array."""
-    return lambda x: np.asarray(function.reduce(x, axis=1, dtype=x.dtype))
-
-
-def _native_or(
-    plain: Call, kind: str, function: np.ufunc, x: TensorType, axis: Axes, out: TensorType
-) -> Call:
-    """Return a loop for a reduction, and ``plain`` where there is none or the array has gaps.
-
-    A copy without them would take longer than the reduction.
-    """
-    shape = out.shape
-    native = reductions.folder(
-        kind, groups(x.shape, axis), x.dtype.numpy, out.dtype.numpy, _fold(function)
-    )
-    if native is None:
-        return kernel(plain, out)
-
-    def run(x: Array) -> Array:
-        if not x.flags.c_contiguous:
-            return np.asarray(plain(x))
-        return native(x).reshape(shape)
-
-    return without_warnings(run)
 
 
 @kernels.prepare(specs.PROD)
@@ -114,60 +88,55 @@ def prod(x: TensorType, *, axis: Axes, keep_dims: bool, out: TensorType) -> Call
     return kernel(run, out)
 
 
-def _extreme(
-    kind: str, function: np.ufunc, x: TensorType, axis: Axes, out: TensorType, *, keep_dims: bool
-) -> Call:
+def _extreme(function: np.ufunc, axis: Axes, out: TensorType, *, keep_dims: bool) -> Call:
     if not out.size:  # NumPy refuses an empty axis even if the result is empty
         shape, dtype = out.shape, out.dtype.numpy
         return lambda _x: np.empty(shape, dtype)
-    plain = partial(function.reduce, axis=axis, keepdims=keep_dims)
-    return _native_or(plain, kind, function, x, axis, out)
+    return kernel(partial(function.reduce, axis=axis, keepdims=keep_dims), out)
 
 
 @kernels.prepare(specs.MAX)
-def max(x: TensorType, *, reduction_indices: Axes, keep_dims: bool, out: TensorType) -> Call:
+@by_form(specs.MAX)
+def max(_x: TensorType, *, reduction_indices: Axes, keep_dims: bool, out: TensorType) -> Call:
     """Take the largest; NaN if there is one."""
-    return _extreme("max", np.maximum, x, reduction_indices, out, keep_dims=keep_dims)
+    return _extreme(np.maximum, reduction_indices, out, keep_dims=keep_dims)
 
 
 @kernels.prepare(specs.MIN, because="faster")
-def min(x: TensorType, *, axis: Axes, keep_dims: bool, out: TensorType) -> Call:
+@by_form(specs.MIN)
+def min(_x: TensorType, *, axis: Axes, keep_dims: bool, out: TensorType) -> Call:
     """Take the smallest; NaN if there is one."""
-    return _extreme("min", np.minimum, x, axis, out, keep_dims=keep_dims)
+    return _extreme(np.minimum, axis, out, keep_dims=keep_dims)
 
 
-def _register_logical(spec: KernelSpec, kind: str, function: np.ufunc) -> None:
+def _register_logical(spec: KernelSpec, function: np.ufunc) -> None:
+    def by_numpy(_x: TensorType, *, axis: Axes, keep_dims: bool, out: TensorType) -> Call:
+        return kernel(partial(function.reduce, axis=axis, keepdims=keep_dims), out)
+
+    looped = by_form(spec)(by_numpy)
+
     @kernels.prepare(spec, because="faster")
-    def prepare(x: TensorType, *, axis: Axes, keep_dims: bool, out: TensorType) -> Call:
-        plain = partial(function.reduce, axis=axis, keepdims=keep_dims)
+    def prepare(
+        x: TensorType, *, attributes: dict[str, Any], backend: Backend, out: TensorType
+    ) -> Call:
         if out.size == 1:  # NumPy stops at the first element that decides
-            return kernel(plain, out)
-        return _native_or(plain, kind, function, x, axis, out)
+            return by_numpy(x, **attributes, out=out)
+        return looped(x, attributes=attributes, backend=backend, out=out)  # type: ignore[call-arg]
 
 
-_register_logical(specs.ANY, "max", np.logical_or)
-_register_logical(specs.ALL, "min", np.logical_and)
+_register_logical(specs.ANY, np.logical_or)
+_register_logical(specs.ALL, np.logical_and)
 
 
-def _register_index(spec: KernelSpec, find: Callable[..., Any], *, least: bool) -> None:
+def _register_index(spec: KernelSpec, find: Callable[..., Any]) -> None:
     @kernels.prepare(spec, because="faster")
-    def prepare(x: TensorType, *, axis: int, out: TensorType) -> Call:
+    @by_form(spec)
+    def prepare(_x: TensorType, *, axis: int, out: TensorType) -> Call:
         if not out.size:
             shape = out.shape
             return lambda _x: np.empty(shape, np.int32)
-        groups = prod_of(x.shape[:axis]), x.shape[axis], prod_of(x.shape[axis + 1 :])
-        native = positions.column_finder(groups, x.dtype.numpy, least=least)
-        shape = out.shape
-
-        def run(x: Array) -> Array:
-            if native is not None and x.flags.c_contiguous:
-                return native(x).reshape(shape)
-            return np.asarray(find(x, axis=axis).astype(np.int32))
-
-        return without_warnings(run)
+        return without_warnings(lambda x: np.asarray(find(x, axis=axis).astype(np.int32)))
 
 
-_register_index(
-    specs.ARG_MAX, np.argmax, least=False
-)  # the first of equals; a NaN counts as largest
-_register_index(specs.ARG_MIN, np.argmin, least=True)  # and as smallest
+_register_index(specs.ARG_MAX, np.argmax)  # the first of equals; a NaN counts as largest
+_register_index(specs.ARG_MIN, np.argmin)  # and as smallest

@@ -20,15 +20,9 @@ _FACTORS: Final = 4  # lanes of a product: of so many float32, none is too large
 _NAMES: Final = {"sum": ("add", "fadd"), "prod": ("mul", "fmul")}  # of integers, of floats
 
 
-def wide_dtype(kind: str, source: str) -> str:
+def wide_dtype(source: str) -> str:
     """Return the dtype in which elements are combined."""
-    if source == "bool" and kind == "sum":
-        return "int32"
-    if not source.startswith("float"):
-        return source
-    if kind in _NAMES:
-        return "float64"
-    return "float32" if source == "float16" else source
+    return "float64" if source.startswith("float") else source
 
 
 class Fold:
@@ -36,7 +30,7 @@ class Fold:
 
     Args:
         f: the function.
-        kind: ``"sum"``, ``"prod"``, ``"max"`` or ``"min"``.
+        kind: ``"sum"`` or ``"prod"``.
         source: the dtype of the elements.
         result: the dtype of the results.
 
@@ -46,11 +40,10 @@ class Fold:
         self.f, self.kind = f, kind
         self.dtype = np.dtype(source)
         self.floating = self.dtype.kind == "f"
-        rounds = self.floating and kind in _NAMES
-        self.wide = wide_dtype(kind, source)
+        self.wide = wide_dtype(source)
         self.compensated = kind == "sum" and source == "float64"
         self.element = f.scalar(self.wide)
-        few = rounds and kind == "prod"
+        few = self.floating and kind == "prod"
         self.count = _FACTORS if few else _BYTES // np.dtype(self.wide).itemsize
         self.vector = f.vector(self.count, self.element)
         self.result = f.scalar(result)
@@ -59,14 +52,7 @@ class Fold:
         self.blank = f.number(self._identity(), f.vector(self.count))
 
     def _identity(self) -> float:
-        if self.kind in _NAMES:
-            return int(self.kind == "prod") or (-0.0 if self.floating else 0)
-        if self.floating:
-            return -np.inf if self.kind == "max" else np.inf
-        if self.dtype == np.bool_:
-            return int(self.kind == "min")
-        limits = np.iinfo(self.dtype)
-        return int(limits.min if self.kind == "max" else limits.max)
+        return int(self.kind == "prod") or (-0.0 if self.floating else 0)
 
     def read(self, pointer: Value, offset: Value, mask: Value = None) -> Value:
         """Return a vector from memory, as accumulators have it."""
@@ -80,19 +66,11 @@ class Fold:
         """Return a vector in the dtype of the accumulators."""
         if x.type == self.vector:
             return x
-        build = self.f.builder
-        return (build.fpext if self.floating else build.zext)(x, self.vector)
+        return self.f.builder.fpext(x, self.vector)
 
     def combine(self, a: Value, b: Value) -> Value:
-        """Return the sum, product or extremum of two vectors or scalars."""
-        build = self.f.builder
-        if self.kind in _NAMES:
-            return getattr(build, _NAMES[self.kind][self.floating])(a, b)
-        if self.floating:
-            name = "maximum" if self.kind == "max" else "minimum"
-            return self.f.intrinsic(name, a, b, fastmath=("nsz",))
-        compare = build.icmp_signed if self.dtype.kind == "i" else build.icmp_unsigned
-        return build.select(compare(">" if self.kind == "max" else "<", a, b), a, b)
+        """Return the sum or product of two vectors or scalars."""
+        return getattr(self.f.builder, _NAMES[self.kind][self.floating])(a, b)
 
     def together(self, values: Sequence[Value]) -> Value:
         """Return vectors combined as a tree; their number is a power of 2."""

@@ -20,12 +20,10 @@ class Keys:
         f: the function that is being written.
         kind: of the dtype: ``"f"``, ``"i"`` or ``"u"``.
         itemsize: its bytes.
-        descending: whether the least element has the greatest key; a NaN has it in any case.
 
     """
 
-    def __init__(self, f: Function, kind: str, itemsize: int, *, descending: bool = False) -> None:
-        self.descending = descending
+    def __init__(self, f: Function, kind: str, itemsize: int) -> None:
         self.f, self.kind, self.bits = f, kind, 8 * itemsize
         self.most = (1 << (self.bits - 1)) - 1
         self.infinity = {16: 0x7C00, 32: 0x7F800000, 64: 0x7FF << 52}.get(self.bits, 0)
@@ -34,12 +32,10 @@ class Keys:
         """Return the keys of integers with the bits of elements."""
         build, number = self.f.builder, self.f.number
         if self.kind != "f":
-            flipped = -1 - self.most if self.kind == "u" else 0
-            flipped ^= -1 if self.descending else 0
-            return build.xor(x, number(flipped, x.type))
+            return build.xor(x, number(-1 - self.most if self.kind == "u" else 0, x.type))
         zero, most = number(0, x.type), number(self.most, x.type)
         size = build.and_(x, most)
-        negative = build.icmp_signed(">=" if self.descending else "<", x, zero)
+        negative = build.icmp_signed("<", x, zero)
         signed = build.select(negative, build.sub(zero, size), size)
         undefined = build.icmp_signed(">", size, number(self.infinity, x.type))
         return build.select(undefined, most, signed)

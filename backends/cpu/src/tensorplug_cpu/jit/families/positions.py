@@ -1,12 +1,8 @@
-"""Where elements are: the largest of each column, and values in sorted sequences.
-
-By hand, for the forms took 1.2 to 2.1 times as long for columns, and 3.5 to 6 times for searches.
-"""
+"""Where values are in sorted sequences: by hand, for forms took 3.5 to 6 times as long."""
 
 from __future__ import annotations
 
-from functools import cache, partial
-from math import prod
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -16,7 +12,6 @@ from tensorplug_cpu.jit.codegen.functions import Function
 from tensorplug_cpu.jit.codegen.keys import Keys
 from tensorplug_cpu.jit.codegen.settings import is_worthwhile
 from tensorplug_cpu.jit.loops.addresses import address
-from tensorplug_cpu.jit.loops.calls import fold_columns
 from tensorplug_cpu.memory.pool import empty
 
 if TYPE_CHECKING:
@@ -27,77 +22,9 @@ if TYPE_CHECKING:
     Value = Any  # of llvmlite
 
 
-_SHARED: Final = 1 << 20  # elements from which threads are worth their hand-over
-_MANY: Final = 1 << 16  # likewise, values to search
+_MANY: Final = 1 << 16  # values to search from which threads are worth their hand-over
 _BYTES: Final = 64  # of a vector
-_WIDE: Final = 1 << 10  # columns whose results so far stay in the first cache
 _INDEX: Final = np.dtype(np.int32)
-
-
-def column_finder(
-    shape: tuple[int, int, int], dtype: np.dtype[Any], *, least: bool
-) -> Callable[[Array], Array] | None:
-    """Return what finds the first largest element along the middle axis, ``least`` or the least.
-
-    The result has the shape ``[before, after]``, and int32. A NaN counts as largest, and as least.
-    None where there is no such loop, or nothing worth it.
-    """
-    before, length, after = shape
-    known = dtype.kind in "fiu" and dtype.itemsize <= 8
-    if not known or after == 1 or not length or not is_worthwhile(prod(shape)):
-        return None
-    shared = prod(shape) >= _SHARED
-
-    def run(x: Array) -> Array:
-        source, result = np.ascontiguousarray(x), empty((before, after), _INDEX)
-        function = _column_function(dtype.kind, dtype.itemsize, least=least)
-        fold_columns(function, source, result, shape, shared=shared)
-        return result
-
-    return run
-
-
-@cache
-def _column_function(kind: str, itemsize: int, *, least: bool) -> Callable[..., None]:
-    """Return the function for ``width`` columns of ``before`` matrices ``[length, stride]``."""
-    f = Function(
-        f"columns_{kind}{itemsize}_{least:d}",
-        f"int{8 * itemsize}",
-        ("x", "out"),
-        ("before", "length", "width", "stride"),
-    )
-    build = f.builder
-    index = f.scalar("int32")
-    lanes = min(16, _BYTES // itemsize)
-    keys = Keys(f, kind, itemsize, descending=least)
-    best, winners = f.array(_WIDE), f.array(_WIDE, index)
-    blank, first = f.number(0, f.vector(lanes)), f.number(0, f.vector(lanes, index))
-
-    def step(row: Value, begin: Value, column: Value, mask: Value | None) -> None:
-        x = f.load_where(mask, blank, f["x"], f.add(begin, column))
-        key, known = keys.of(x), f.load(best, column, lanes)
-        better = build.icmp_signed(">", key, known)
-        number = f.spread(build.trunc(row, index), lanes)
-        winner = f.load(winners, column, lanes, index)
-        f.store(build.select(better, key, known), best, column)
-        f.store(build.select(better, number, winner), winners, column)
-
-    with f.loop(0, f["before"]) as matrix, f.loop(0, f["width"], _WIDE) as left:
-        width = f.least(f.subtract(f["width"], left), _WIDE)
-        top = f.add(f.multiply(f.multiply(matrix, f["length"]), f["stride"]), left)
-        with f.loop(0, width, lanes) as column:
-            mask = f.mask(column, width, lanes)
-            x = f.load_where(mask, blank, f["x"], f.add(top, column))
-            f.store(keys.of(x), best, column)
-            f.store(first, winners, column)
-        with f.loop(1, f["length"]) as row:
-            begin = f.add(top, f.multiply(row, f["stride"]))
-            f.in_vectors(0, width, lanes, partial(step, row, begin))
-        to = f.add(f.multiply(matrix, f["stride"]), left)
-        with f.loop(0, width, lanes) as column:
-            mask = f.mask(column, width, lanes)
-            f.store_where(mask, f.load(winners, column, lanes, index), f["out"], f.add(to, column))
-    return f.compiled()
 
 
 def searcher(

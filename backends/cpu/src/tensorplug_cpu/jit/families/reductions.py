@@ -1,12 +1,11 @@
-"""Sums and extrema in one pass over memory, along rows or columns.
+"""Sums of floats in one pass over memory, along rows or columns.
 
-Sums of float32 are added up in float64. Those of float64 are added up in blocks with few
+Those of float32 are added up in float64. Those of float64 are added up in blocks with few
 roundings, and the blocks with compensation (Knuth's exact sum of two numbers), so that the error
 does not grow with the number of terms. The order of additions is the same on every processor and
 for any number of threads.
 
-By hand, for the forms of float32 took 1.0 to 1.3 times as long along rows and columns, and up to 3
-times along short rows and in the middle of three axes. Products are taken by their form.
+Other reductions are taken by their forms, which compensate nothing.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     Group = tuple[int, bool]  # length of neighbouring axes, and whether they are folded
 
 
-_DTYPES: Final = frozenset(map(np.dtype, ("float16", "float32", "float64", *"?bhilqBHILQ")))
+_DTYPES: Final = frozenset(map(np.dtype, ("float16", "float32", "float64")))
 _UNROLLED: Final = 4  # vectors of a row at a time
 _BLOCK: Final = {"float64": 8 * 4 * 8}  # terms of a row between two compensated additions
 _LONG: Final = 1 << 12  # likewise where nothing is compensated
@@ -55,21 +54,18 @@ _SHARED: Final = 1 << 22  # bytes from which threads are worth their hand-over
 
 
 def folder(
-    kind: str,
     merged: Sequence[Group],
     source: np.dtype[Any],
     result: np.dtype[Any],
     rest: Callable[[Array], Array],
 ) -> Callable[[Array], Array] | None:
-    """Return what folds the last of the merged axes that is to be folded, the others by ``rest``.
+    """Return what sums along the last of the merged axes that is to be folded, then by ``rest``.
 
     Args:
-        kind: ``"sum"``, ``"max"`` or ``"min"``.
         merged: the axes, merged.
         source: the arrays' dtype.
-        result: the result's: the same; for sums of float32 or float16 a wider one too; for sums
-            of booleans int32.
-        rest: folds the middle one of three axes.
+        result: the result's: the same; for float32 or float16 a wider one too.
+        rest: sums along the middle one of three axes.
 
     Returns:
         A function from arrays of any layout to arrays without the folded axes, with the other
@@ -84,9 +80,9 @@ def folder(
         return None
     at = folded.pop()
     shape = prod(lengths[:at]), lengths[at], prod(lengths[at + 1 :])
-    wide = np.dtype(wide_dtype(kind, source.name))
+    wide = np.dtype(wide_dtype(source.name))
     written = wide if folded or result == np.float16 else result
-    first = _middle(kind, shape, source, written)
+    first = _middle(shape, source, written)
     del lengths[at]
     later = []
     for number in reversed(folded):
@@ -145,14 +141,14 @@ def _cut(shape: Shape3, itemsize: int) -> _Cut:
 
 
 def _middle(
-    kind: str, shape: Shape3, source: np.dtype[Any], result: np.dtype[Any]
+    shape: Shape3, source: np.dtype[Any], result: np.dtype[Any]
 ) -> Callable[[Array], Array]:
     """Return what folds the middle one of three axes, and then the results of its parts."""
     before, length, after = shape
     cut = _cut(shape, source.itemsize)
     whole = cut.parts == 1
-    written = result if whole else np.dtype(wide_dtype(kind, source.name))
-    rest = None if whole else _middle(kind, (before, cut.parts, after), written, result)
+    written = result if whole else np.dtype(wide_dtype(source.name))
+    rest = None if whole else _middle((before, cut.parts, after), written, result)
     short = whole and length <= _SHORT <= before and source.itemsize >= _GATHERED
     find = _column_function if after > 1 else _short_row_function if short else _row_function
     allocate = allocator((before, cut.parts, after), written)
@@ -163,7 +159,7 @@ def _middle(
 
     def run(x: Array) -> Array:
         total = allocate()
-        function = find(kind, *names)
+        function = find(*names)
         launch(function, (address(x), address(total)), integers, shared=shared)
         return total if rest is None else rest(total)
 
@@ -208,10 +204,10 @@ def _each_part(f: Function, together: int = 1) -> Iterator[_Part]:
 
 
 @cache
-def _row_function(kind: str, source: str, result: str) -> Callable[..., None]:
+def _row_function(source: str, result: str) -> Callable[..., None]:
     """Return the function that folds parts of rows."""
-    f = Function(f"rows_{kind}_{source}_{result}", source, _POINTERS, _INTEGERS)
-    how = Fold(f, kind, source, result)
+    f = Function(f"rows_{source}_{result}", source, _POINTERS, _INTEGERS)
+    how = Fold(f, "sum", source, result)
     block = _BLOCK[source] if how.compensated else _LONG
     step = _UNROLLED * how.count
     parts = [f.variable(how.identity) for _ in range(_UNROLLED)]
@@ -244,10 +240,10 @@ def _row_function(kind: str, source: str, result: str) -> Callable[..., None]:
 
 
 @cache
-def _short_row_function(kind: str, source: str, result: str) -> Callable[..., None]:
+def _short_row_function(source: str, result: str) -> Callable[..., None]:
     """Return the same for rows so short that each lane of a vector takes one."""
-    f = Function(f"short_{kind}_{source}_{result}", source, _POINTERS, _INTEGERS)
-    how = Fold(f, kind, source, result)
+    f = Function(f"short_{source}_{result}", source, _POINTERS, _INTEGERS)
+    how = Fold(f, "sum", source, result)
     parts = [f.variable(how.identity) for _ in range(_UNROLLED)]
     with _each_part(f, how.count) as rows:
         mask = f.mask(rows.row, rows.stop, how.count)
@@ -272,14 +268,14 @@ def _short_row_function(kind: str, source: str, result: str) -> Callable[..., No
 
 
 @cache
-def _column_function(kind: str, source: str, result: str) -> Callable[..., None]:
+def _column_function(source: str, result: str) -> Callable[..., None]:
     """Return the function that folds the columns of parts of matrices.
 
     Rows are read one after the other, and the accumulators of some thousand columns stay in the
     cache.
     """
-    f = Function(f"columns_{kind}_{source}_{result}", source, _POINTERS, _INTEGERS)
-    how = Fold(f, kind, source, result)
+    f = Function(f"columns_{source}_{result}", source, _POINTERS, _INTEGERS)
+    how = Fold(f, "sum", source, result)
     totals, errors = f.array(_WIDE, how.element), f.array(_WIDE, how.element)
     with _each_part(f) as part, f.loop(0, part.columns, _WIDE) as left:
         width = f.least(f.subtract(part.columns, left), _WIDE)

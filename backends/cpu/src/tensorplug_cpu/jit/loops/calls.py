@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from tensorplug_cpu.arrays import Array
 
-__all__ = ["address", "dense", "fold_columns", "is_large", "is_worth", "launch"]
+__all__ = ["address", "dense", "is_large", "is_worth", "launch"]
 
 _SHARED: Final = 1 << 20  # multiplications, or elements moved, from which threads share the work
 _PER_ELEMENT: Final = 8  # multiplications that are as much work as one element of a long loop
@@ -45,37 +45,6 @@ def dense(array: Array) -> Array:
     to, source = (np.moveaxis(one, axis, 0) for one in (result, array))
     in_parts(lambda start, stop: np.copyto(to[start:stop], source[start:stop]), len(to))
     return result
-
-
-def fold_columns(
-    function: Callable[..., None],
-    source: Array,
-    result: Array,
-    shape: tuple[int, int, int],
-    *,
-    shared: bool,
-) -> None:
-    """Fold the middle one of three axes; ``shared``: in threads, by matrices or by columns.
-
-    ``function`` takes the addresses of its part of the dense ``source`` and of ``result``, then
-    how many matrices, rows and columns it folds, and how many columns there are.
-    """
-    before, length, after = shape
-    origin, to = address(source), address(result)
-    matrix = length * after * source.itemsize
-
-    def work(start: int, stop: int) -> None:
-        target = to + start * after * result.itemsize
-        function(origin + start * matrix, target, stop - start, length, after, after)
-
-    def work_on_columns(start: int, stop: int) -> None:
-        begin, target = origin + start * source.itemsize, to + start * result.itemsize
-        function(begin, target, before, length, stop - start, after)
-
-    if before > 1:
-        in_parts(work, before, shared=shared)
-    else:
-        in_parts(work_on_columns, after, shared=shared)
 
 
 def launch(
