@@ -108,7 +108,7 @@ _BY_SPEC: Final[dict[KernelSpec, Any]] = {
 
 
 def draw(spec: KernelSpec, key: Tensor, *inputs: Tensor, **attributes: Any) -> Tensor:
-    """Return what the spec draws from the key.
+    """Return what the spec draws from the key, its other inputs and attributes as it has them.
 
     Kernels take keys in uint32. On a device without that dtype keys, and words and spans of 32
     bits, are int32 with the same bits, and this function runs the primitives itself.
