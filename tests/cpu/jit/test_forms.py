@@ -31,7 +31,7 @@ def test_without_loops(monkeypatch):
 
 
 def test_further_lengths_are_not_planned_anew(monkeypatch):
-    """The first call plans, the second one records, and others repeat that."""
+    """The first call plans, the second one records, unless others did; the rest repeat that."""
     monkeypatch.setenv(JIT, "always")
     planned = []
     sized, plan, machine = kernels._planner()
@@ -46,4 +46,4 @@ def test_further_lengths_are_not_planned_anew(monkeypatch):
         result = tp.one_hot(tp.asarray(indices), 37).numpy()
         assert (result.dtype, result.shape) == (np.float32, (length, 37))
         np.testing.assert_array_equal(result, np.eye(37, dtype=np.float32)[indices])
-    assert planned == ["OneHot"] * 2
+    assert planned in (["OneHot"], ["OneHot"] * 2)

@@ -83,7 +83,9 @@ try:
     tp.set_backend("opencl")
     print((tp.asarray([1.0, 2.0]) * 3).tolist())
 except tp.errors.BackendUnavailableError as error:
-    assert "not remembered" in str(error) and "File too large" in str(error), error
+    # The first where a trial failed, the second where no device is found to try.
+    assert "not remembered" in str(error) or "Set POCL_CACHE_DIR" in str(error), error
+    assert "File too large" in str(error), error
     print("[3.0, 6.0]")
 """
 

@@ -29,7 +29,7 @@ def narrow(monkeypatch: pytest.MonkeyPatch) -> Session:
         ("UpperBound", "bool", "decomposed", "pass decomposed"),
         ("Transform", "int32", "decomposed", "pass decomposed"),  # to the nearest pixel
         ("QuantizedMatMul", "float32", "decomposed", "unsupported dtype"),  # int8
-        ("Multinomial", "float32", "decomposed", "unsupported dtype"),  # keys are uint32
+        ("Multinomial", "float32", "decomposed", "pass decomposed"),  # keys are int32
     ],
 )
 def test_the_least_dtypes_suffice(
