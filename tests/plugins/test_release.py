@@ -22,7 +22,10 @@ CHANGES = "# Changelog\n\n## Unreleased\n\n- new\n\n## 0.0.9 - 2026-01-01\n\n- o
 TODAY = dt.date(2027, 1, 31)
 PYTHONS = {f"Programming Language :: Python :: 3.{minor}" for minor in (11, 12, 13, 14)}
 LINK = re.compile(r"\]\(([^)\s]+)\)")
-FOREIGN = {"https://www.dask.org"}
+FOREIGN = {
+    "https://www.dask.org",
+    "https://www.w3.org/TR/WGSL/#floating-point-evaluation",
+}
 """Pages of others that a README may lead to; those of an index are not among them."""
 
 
