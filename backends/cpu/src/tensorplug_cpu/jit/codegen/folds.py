@@ -38,8 +38,7 @@ class Fold:
 
     def __init__(self, f: Function, kind: str, source: str, result: str) -> None:
         self.f, self.kind = f, kind
-        self.dtype = np.dtype(source)
-        self.floating = self.dtype.kind == "f"
+        self.floating = source.startswith("float")
         self.wide = wide_dtype(source)
         self.compensated = kind == "sum" and source == "float64"
         self.element = f.scalar(self.wide)

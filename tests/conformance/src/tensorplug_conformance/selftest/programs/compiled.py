@@ -46,6 +46,19 @@ def clean() -> Engine:
     return compiling(interpreter)
 
 
+def _with_outputs(change: Callable[[Expression], Expression]) -> Callable[[Group], Any]:
+    """Return what compiles groups with the expressions of their outputs changed."""
+
+    def compile_(group: Group) -> Any:
+        outputs = [
+            dataclasses.replace(output, expression=change(output.expression))
+            for output in group.outputs
+        ]
+        return interpreter(dataclasses.replace(group, outputs=tuple(outputs)))
+
+    return compile_
+
+
 def swaps_operands() -> Engine:
     """Return an engine that swaps the operands of a fused subtraction."""
 
@@ -55,14 +68,7 @@ def swaps_operands() -> Engine:
             operands.reverse()
         return dataclasses.replace(root, operands=tuple(operands))
 
-    def rewrite(group: Group) -> Any:
-        outputs = [
-            dataclasses.replace(output, expression=swapped(output.expression))
-            for output in group.outputs
-        ]
-        return interpreter(dataclasses.replace(group, outputs=tuple(outputs)))
-
-    return compiling(rewrite)
+    return compiling(_with_outputs(swapped))
 
 
 def computes_in_half() -> Engine:
@@ -96,14 +102,7 @@ def approximates_a_function() -> Engine:
             return expressions.function("log", operands[0] + 1)
         return dataclasses.replace(root, operands=operands)
 
-    def rewrite(group: Group) -> Any:
-        outputs = [
-            dataclasses.replace(output, expression=inexact(output.expression))
-            for output in group.outputs
-        ]
-        return interpreter(dataclasses.replace(group, outputs=tuple(outputs)))
-
-    return compiling(rewrite)
+    return compiling(_with_outputs(inexact))
 
 
 def keeps_digits() -> Engine:
