@@ -200,12 +200,11 @@ class Copies(Panels):
     def _has_lanes(self, root: Expression, axis: int) -> bool:
         """Return whether vectors along an axis are copied."""
         machine = self._machine
-        operands = [self._loops.operands[k] for k in self._operands([root])]
-        checked = any(
-            check.at.steps[axis] and not check.holds for each in operands for check in each.checks
-        )
+        read = self._operands([root])
+        checks = [check for k in read for check in self._loops.operands[k].checks]
+        checked = any(check.at.steps[axis] and not check.holds for check in checks)
         plain = root.op == "parameter" and root.dtype is self._dtype and not checked
-        near = lies_near(self._loops, axis, self._operands([root]))
+        near = lies_near(self._loops, axis, read)
         return near and (machine.vector_bytes > 0 or (plain and machine.tile_bytes > 0))
 
     def _number_of(self, inner: Sequence[int], origin: Expression) -> Expression:
