@@ -58,16 +58,16 @@ class Form(NamedTuple):
     ``columns``: whether this is in memory meanwhile (``columns``).
     ``lanes``: of vectors. ``whole``: whether a segment is all of the axis. ``rows``: whether the
     axis before the last one is a loop in each item, too. ``vectors``: how many are reduced side by
-    side. ``short``: whether this is one, since there are no more. ``few``: whether so few terms
-    are reduced (by a lane) that they are added in order. ``block``: whether there are so few along
-    the last reduced axis of several, and only sums along that are added in order. ``taps``:
-    lengths of the reduced axes, if they are unrolled. ``members``: work-items of a work-group,
-    which share the reduced axis with
-    the number ``shared``; 1 if each item takes a row. ``across``: whether items that take parts of
-    neighbouring rows are neighbours. ``tiled``: the two axes of tiles, if inputs are dense along
-    the first one (``tiles``). ``tail``: the length of the last axis, if it is unrolled: the one
-    before is taken for the last. ``strip``: the axis of which an item takes ``Machine.strip``
-    elements at once, if it does: a segment of the last one that is kept, or several of a row.
+    side. ``short``: whether this is one, since there are no more or their order counts. ``few``:
+    whether so few terms are reduced (by a lane) that they are added in order. ``block``: whether
+    there are so few along the last reduced axis of several, and only sums along that are added in
+    order. ``taps``: lengths of the reduced axes, if they are unrolled. ``members``: work-items of
+    a work-group, which share the reduced axis with the number ``shared``; 1 if each item takes a
+    row. ``across``: whether items that take parts of neighbouring rows are neighbours. ``tiled``:
+    the two axes of tiles, if inputs are dense along the first one (``tiles``). ``tail``: the
+    length of the last axis, if it is unrolled: the one before is taken for the last. ``strip``:
+    the axis of which an item takes ``Machine.strip`` elements at once, if it does: a segment of
+    the last one that is kept, or several of a row.
     """
 
     segmented: bool
@@ -148,7 +148,9 @@ def form_of(loops: Loops, machine: Machine, *, split: bool, alone: bool = False)
         runs = bool(loops.group.folds)
         members, shared = choose_team(lengths, loops.reduced, machine, runs=runs)
     row = prod(taps) * lengths[axis] * max(1, tail) if segmented else 0
-    strip = _find_strip(loops, machine, members, taps, shared)
+    # Factors that are taken apart may overflow where those before each element do not.
+    ordered = alone and any(each.op == "prod" for each in loops.group.reductions)
+    strip = None if ordered else _find_strip(loops, machine, members, taps, shared)
     if strip is not None:
         segmented, lanes = not loops.reduced[strip], machine.strip
     return Form(
@@ -157,7 +159,8 @@ def form_of(loops: Loops, machine: Machine, *, split: bool, alone: bool = False)
         lanes,
         rows=0 < row <= _ROW and not split and prod(lengths[at] for at in kept[:-2]) >= _ITEMS,
         vectors=count_vectors(machine, loops, axis, lanes) if segmented and taps else 1,
-        short=(
+        short=ordered
+        or (
             lengths[last:] <= [_FEW]
             if segmented
             else not machine.masked and lengths[last:] < [_BESIDE * lanes]
