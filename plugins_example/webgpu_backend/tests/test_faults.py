@@ -22,6 +22,8 @@ from tensorplug_webgpu import faults, runtime
 
 SWIFTSHADER = Path("/usr/lib/chromium/vk_swiftshader_icd.json")
 LATE = """
+import threading
+import time
 import numpy as np
 import wgpu
 import tensorplug as tp
@@ -51,12 +53,24 @@ steps.set_bind_group(0, bound)
 steps.dispatch_workgroups(1)
 steps.end()
 device.queue.submit([encoder.finish()])
-tp.find_backend("webgpu").runtime.guard._limit = 0.5
-for _ in range(3):  # later uses do not ask the device again
+guard = tp.find_backend("webgpu").runtime.guard
+guard._limit = 2.0
+
+
+def read(y):
     try:
-        x.numpy()
+        y().numpy()
     except tp.errors.DeviceLostError as error:
-        print(error)
+        print(error, flush=True)
+
+
+first = threading.Thread(target=read, args=(lambda: x,))
+first.start()
+while guard._pending is None:
+    time.sleep(0.01)
+read(lambda: x * 3)  # another thread's submission meanwhile would wait without a limit
+first.join()
+read(lambda: x)  # later uses do not ask the device again
 tp.set_backend("webgpu")
 print((tp.asarray(np.arange(4, dtype=np.float32)) * 2).tolist())
 """
