@@ -333,7 +333,7 @@ def test_classes_that_were_seen_are_not_kept():
 class Layer:
     weight: Any
     activation: str = tp.static_field(default="relu", metadata={"unit": "none"})
-    sizes: list[int] = tp.static_field(default_factory=list, kw_only=True, repr=False)  # noqa: RUF009  # a field
+    sizes: list[int] = tp.static_field(default_factory=list, kw_only=True, repr=False)  # a field
 
 
 def test_static_fields():

@@ -7,7 +7,9 @@ functions. A schedule can be passed wherever a learning rate is expected.
 
 from __future__ import annotations
 
+from tensorplug_train import metrics
 from tensorplug_train.clipping import clip_by_global_norm, clip_by_norm, global_norm
+from tensorplug_train.data import Batches, batches
 from tensorplug_train.loss_scaling import LossScale, LossScaled
 from tensorplug_train.optimizer import Optimizer
 from tensorplug_train.optimizers import SGD, Adadelta, Adagrad, Adam, Adamax, Momentum, RMSProp
@@ -28,6 +30,7 @@ __all__ = [
     "Adagrad",
     "Adam",
     "Adamax",
+    "Batches",
     "GradientTransformation",
     "LossScale",
     "LossScaled",
@@ -40,12 +43,14 @@ __all__ = [
     "adamax",
     "adamw",
     "apply_updates",
+    "batches",
     "clip_by_global_norm",
     "clip_by_norm",
     "constant",
     "cosine_decay",
     "exponential_decay",
     "global_norm",
+    "metrics",
     "momentum",
     "piecewise_constant",
     "polynomial_decay",

@@ -1,0 +1,14 @@
+"""Metrics that are summed over batches, and exact for any split of the data into batches.
+
+A metric has three pure functions: ``of(labels, predictions, weights)`` returns the sums of one
+batch, a tree of tensors, also in a compiled function; ``merge(a, b)`` those of two batches;
+``result(sums)`` the value, a Python float or a NumPy array.
+"""
+
+from __future__ import annotations
+
+from tensorplug_train.metrics.averages import Mean, MeanAbsoluteError
+from tensorplug_train.metrics.classification import Accuracy
+from tensorplug_train.metrics.metric import Metric
+
+__all__ = ["Accuracy", "Mean", "MeanAbsoluteError", "Metric"]
