@@ -12,6 +12,7 @@ import importlib
 import inspect
 import sys
 import textwrap
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,8 +25,8 @@ _ROOT: Final = Path(__file__).resolve().parents[2]
 def place(module: str, name: str) -> str:
     """Return ``path#L1-L9`` of a name in a module; "" where Python itself defines it."""
     package, _, part = module.partition(".")
-    brought = part in EXTENSIONS  # no module has this name
-    home: Any = getattr(tp, part) if brought else importlib.import_module(module)
+    brought = part.partition(".")[0] in EXTENSIONS  # no module has this name
+    home: Any = attrgetter(part)(tp) if brought else importlib.import_module(module)
     *outer, last = name.split(".")
     for part in outer:
         home = getattr(home, part)

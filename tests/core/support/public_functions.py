@@ -22,6 +22,13 @@ MODULES = {"tp": tp} | {
     for name in tp.__all__
     if inspect.ismodule(module := getattr(tp, name)) and name != "errors"
 }
+MODULES |= {
+    f"{outer}.{name}": inner
+    for outer, module in list(MODULES.items())
+    if outer.removeprefix("tp.") in EXTENSIONS
+    for name in module.__all__
+    if inspect.ismodule(inner := getattr(module, name))
+}
 """The namespaces that a user sees."""
 PUBLIC: dict[str, Any] = {
     f"{prefix}.{name}": value

@@ -27,6 +27,7 @@ RECORD: Final = "tensorplug.tree"
 _RESERVED: Final = "__metadata__"
 _KINDS: Final = {"list": list, "tuple": tuple}
 _NUMBERS: Final = (bool, int, float)
+_PLAIN: Final = (Mapping, list, tuple)
 
 
 class Record(NamedTuple):
@@ -101,7 +102,7 @@ def _flat(outer: str, value: Any, record: Record, *, deep: bool) -> Iterator[tup
     kind: type = type(value)
     if kind in _KINDS.values():
         record.containers[outer] = kind.__name__
-    children = _children(value)
+    children = [(key, child) for key, child in _children(value) if not _is_omitted(value, child)]
     if not children and outer:
         raise ArgumentError(
             f"save: name {outer.rpartition('.')[2]!r}{_within(outer)}: an empty "
@@ -127,6 +128,15 @@ def _children(value: Any) -> list[tuple[Any, Any]]:
     if fields is not None:
         return list(zip(fields, value, strict=True))
     return [(str(key), child) for key, child in (tree.opened(value) or {}).items()]
+
+
+def _is_omitted(value: Any, child: Any) -> bool:
+    """Return whether a child needs no name: None in a dataclass, or a layer without tensors."""
+    return not isinstance(value, _PLAIN) and _is_bare(child)
+
+
+def _is_bare(value: Any) -> bool:
+    return not isinstance(value, _PLAIN) and not tree.flatten(value)[0]
 
 
 def _within(name: str) -> str:
@@ -236,6 +246,8 @@ def like(example: Any, loaded: Mapping[str, Tensor], record: Record, path: objec
     """
 
     def restore(name: str, part: Any) -> Any:
+        if _is_bare(part):
+            return part
         if is_container(part):
             children = [
                 restore(f"{name}.{key}" if name else key, child) for key, child in _children(part)

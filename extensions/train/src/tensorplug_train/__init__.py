@@ -7,7 +7,7 @@ functions. A schedule can be passed wherever a learning rate is expected.
 
 from __future__ import annotations
 
-from tensorplug_train import metrics
+from tensorplug_train import initializers, layers, metrics
 from tensorplug_train.clipping import clip_by_global_norm, clip_by_norm, global_norm
 from tensorplug_train.data import Batches, batches
 from tensorplug_train.loss_scaling import LossScale, LossScaled
@@ -50,6 +50,8 @@ __all__ = [
     "cosine_decay",
     "exponential_decay",
     "global_norm",
+    "initializers",
+    "layers",
     "metrics",
     "momentum",
     "piecewise_constant",
