@@ -77,6 +77,16 @@ def test_strips(name):
     np.testing.assert_allclose(found[: wanted.size].reshape(wanted.shape), wanted, rtol=1e-6)
 
 
+def test_what_lies_behind_the_elements_that_are_written_is_kept():
+    x, room = ex.parameter(0, F), TensorType(F, (6,))
+    initial = ex.constant(7, F)
+    out = GroupOutput(x, room, (True,), index=(ex.axis(0),), combine="last", initial=initial)
+    group = Group("first", (3,), (GroupInput(TensorType(F, (3,)), (True,)),), (), (out,))
+    array = np.array([1, 2, 3, 9], np.float32)
+    (found,) = by_llvm.run(group, MACHINE, [array])
+    assert found.tolist()[:6] == [1, 2, 3, 7, 7, 7]
+
+
 @pytest.mark.parametrize("rows", [False, True])
 def test_a_work_group_reads_a_row_in_strips(rows):
     """Where parts are taken, each begins at a multiple."""

@@ -18,11 +18,12 @@ def takes_strips(loops: Loops, axis: int, machine: Machine) -> bool:
     """Return whether ``Machine.strip`` elements along an axis are read and written at once.
 
     All operands' elements along it are one, or neighbours in whole strips. Memory of one axis
-    reaches beyond its last element.
+    reaches beyond its last element; where outputs have more elements, those are not overwritten.
     """
-    size = machine.strip
-    beyond = len(loops.lengths) == 1 and not loops.reduced[axis]
-    if size == 1 or (loops.lengths[axis] % size and not beyond):
+    size, length = machine.strip, loops.lengths[axis]
+    written = all(each.type.size == length for each in loops.group.outputs)
+    beyond = len(loops.lengths) == 1 and not loops.reduced[axis] and written
+    if size == 1 or (length % size and not beyond):
         return False
     steps = [operand.offset.steps[axis] for operand in loops.operands]
     return 1 in steps and all(_is_strip(loops, operand, axis, size) for operand in loops.operands)
