@@ -264,10 +264,12 @@ def test_parts_that_cannot_return_are_refused(path):
 
 def test_a_dataclass_without_tensors_and_a_field_of_none_need_no_name(path):
     given = {"a": Layer(tp.ones(2), None), "b": [Layer(Layer(None, None), tp.zeros(1))]}
+    given["c"] = Layer(None, None)
     tp.save(given, path)
     assert list(tp.load(path, nested=False)) == ["a.w", "b.0.rate"]
     loaded = tp.load(path, like=given)
     assert (loaded["a"].rate, loaded["b"][0].w) == (None, Layer(None, None))
+    assert loaded["c"] == Layer(None, None)
     assert (loaded["a"].w.tolist(), loaded["b"][0].rate.tolist()) == ([1, 1], [0])
     with pytest.raises(DTypeError, match="'b': NoneType None"):
         tp.save({"b": None}, path)

@@ -131,8 +131,8 @@ def _children(value: Any) -> list[tuple[Any, Any]]:
 
 
 def _is_omitted(value: Any, child: Any) -> bool:
-    """Return whether a child needs no name: None in a dataclass, or a layer without tensors."""
-    return not isinstance(value, _PLAIN) and _is_bare(child)
+    """Return whether a child needs no name: a layer without tensors, or None in a dataclass."""
+    return _is_bare(child) and not (child is None and isinstance(value, _PLAIN))
 
 
 def _is_bare(value: Any) -> bool:

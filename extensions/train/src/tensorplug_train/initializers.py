@@ -186,6 +186,12 @@ def he_uniform(key: KeyLike, shape: ShapeLike, dtype: DTypeLike | None = None) -
     """Return uniform numbers of variance ``2 / fan_in``; see ``he_normal``.
 
     ``key``: a key; ``shape``: [..., inputs, outputs]; ``dtype``: floating, None for float32.
+
+    Examples:
+        >>> x = tp.train.initializers.he_uniform(tp.random.key(0), (600, 100))
+        >>> bool(tp.all(tp.abs(x) <= 0.1))
+        True
+
     """
     fan_in, _ = _fans("he_uniform", shape)
     return uniform(key, shape, dtype, scale=math.sqrt(6 / fan_in))
@@ -220,6 +226,12 @@ def glorot_uniform(key: KeyLike, shape: ShapeLike, dtype: DTypeLike | None = Non
     """Return uniform numbers of variance ``2 / (fan_in + fan_out)``; see ``glorot_normal``.
 
     ``key``: a key; ``shape``: [..., inputs, outputs]; ``dtype``: floating, None for float32.
+
+    Examples:
+        >>> x = tp.train.initializers.glorot_uniform(tp.random.key(0), (400, 200))
+        >>> bool(tp.all(tp.abs(x) <= 0.1))
+        True
+
     """
     return uniform(key, shape, dtype, scale=math.sqrt(6 / sum(_fans("glorot_uniform", shape))))
 
@@ -251,6 +263,12 @@ def lecun_uniform(key: KeyLike, shape: ShapeLike, dtype: DTypeLike | None = None
     """Return uniform numbers of variance ``1 / fan_in``; see ``lecun_normal``.
 
     ``key``: a key; ``shape``: [..., inputs, outputs]; ``dtype``: floating, None for float32.
+
+    Examples:
+        >>> x = tp.train.initializers.lecun_uniform(tp.random.key(0), (300, 100))
+        >>> bool(tp.all(tp.abs(x) <= 0.1))
+        True
+
     """
     fan_in, _ = _fans("lecun_uniform", shape)
     return uniform(key, shape, dtype, scale=math.sqrt(3 / fan_in))

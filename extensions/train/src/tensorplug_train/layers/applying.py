@@ -23,6 +23,16 @@ class LayerError(ShapeError):
     """A layer got a tensor of a wrong shape; ``layer``: that layer.
 
     The message begins with the path to the layer in the model that was called.
+
+    Examples:
+        >>> layers = tp.train.layers
+        >>> model = layers.Sequential.of(tp.nn.relu, layers.Linear(tp.ones((64, 10))))
+        >>> try:
+        ...     model(tp.ones((32, 128)))
+        ... except layers.LayerError as error:
+        ...     print(error)
+        Sequential[1]: Linear of 64 inputs got x of shape (32, 128)
+
     """
 
     def __init__(self, layer: Any, message: str) -> None:
@@ -113,22 +123,31 @@ def nodes(model: Any, path: str) -> Iterator[tuple[str, Any]]:
     """Return the model and all containers in it, each with its path."""
     yield path, model
     for key, child in _children(model):
-        named = isinstance(key, str) and key.isidentifier() and not isinstance(model, dict)
-        yield from nodes(child, f"{path}.{key}" if named else f"{path}[{key!r}]")
+        yield from nodes(child, step(model, path, key))
 
 
-def fitting(layer: Any, x: ArrayLike, width: int, what: str = "inputs", rank: int = 1) -> Tensor:
-    """Return ``x`` as a tensor, which must have ``rank`` axes or more, the last of ``width``.
+def step(model: Any, path: str, key: Any) -> str:
+    """Return the path to a child of the model at ``path``, as Python code."""
+    named = isinstance(key, str) and key.isidentifier() and not isinstance(model, dict)
+    return f"{path}.{key}" if named else f"{path}[{key!r}]"
+
+
+def fitting(
+    layer: Any, x: ArrayLike, width: int, what: str = "inputs", ranks: tuple[int, ...] = ()
+) -> Tensor:
+    """Return ``x`` as a tensor whose last axis must be of ``width``; ``ranks``: how many axes.
 
     Raises:
         LayerError: it has another shape.
 
     """
-    tensor = as_tensor(x, what=f"{type(layer).__name__}: x")
-    if tensor.ndim < rank or tensor.shape[-1] != width:
-        axes = f", which must have {rank} axes or more" if tensor.ndim < rank else ""
-        message = f"{type(layer).__name__} of {width} {what} got x of shape {tensor.shape}{axes}"
-        raise LayerError(layer, message)
+    name = type(layer).__name__
+    tensor = as_tensor(x, what=f"{name}: x")
+    if ranks and tensor.ndim not in ranks:
+        axes = " or ".join(map(str, ranks))
+        raise LayerError(layer, f"{name} needs x of {axes} axes, got shape {tensor.shape}")
+    if not tensor.ndim or tensor.shape[-1] != width:
+        raise LayerError(layer, f"{name} of {width} {what} got x of shape {tensor.shape}")
     return tensor
 
 

@@ -78,13 +78,14 @@ class Sequential:
         return x, states or None
 
 
-def _is_function(layer: Any) -> bool:
+def is_function(layer: Any) -> bool:
+    """Return whether a part of a model is a function, which has no tree."""
     return callable(layer) and tree.level(layer) is None
 
 
 def _flatten(model: Sequential) -> tuple[list[Any], tuple[Any, ...]]:
-    children = [None if _is_function(layer) else layer for layer in model.layers]
-    return children, tuple(layer if _is_function(layer) else None for layer in model.layers)
+    children = [None if is_function(layer) else layer for layer in model.layers]
+    return children, tuple(layer if is_function(layer) else None for layer in model.layers)
 
 
 def _unflatten(functions: tuple[Any, ...], children: Any) -> Sequential:

@@ -1,0 +1,229 @@
+"""Recurrent layers: stacked, and in both directions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import tensorplug as tp
+from tensorplug import Tensor
+from tensorplug_train import initializers
+from tensorplug_train.layers.applying import fitting
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Self
+
+    from tensorplug.typing import ArrayLike, DTypeLike, KeyLike
+    from tensorplug_train.initializers import Initializer
+
+Weights = tuple[Tensor, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class LSTM:
+    """Layers of ``tp.nn.lstm``, of which each takes the outputs of the one before.
+
+    Args:
+        kernels: of each layer, [features, 4 * units]; in both directions [2, features, 4 * units].
+        recurrent_kernels: of each layer, [units, 4 * units], or with an axis of 2 in front.
+        biases: of each layer, [4 * units], or with an axis of 2 in front; or None.
+
+    Examples:
+        >>> layer = tp.train.layers.LSTM.init(tp.random.key(0), 3, 5, depth=2, bidirectional=True)
+        >>> layer(tp.ones((2, 7, 3)), lengths=[7, 4]).shape
+        (2, 7, 10)
+
+    """
+
+    kernels: Weights
+    recurrent_kernels: Weights
+    biases: Weights | None = None
+
+    @classmethod
+    def init(
+        cls,
+        key: KeyLike,
+        inputs: int,
+        units: int,
+        *,
+        depth: int = 1,
+        bidirectional: bool = False,
+        bias: bool = True,
+        forget_bias: float = 1.0,
+        weight_init: Initializer = initializers.glorot_uniform,
+        recurrent_init: Initializer = initializers.orthogonal,
+        dtype: DTypeLike | None = None,
+    ) -> Self:
+        """Return layers with new weights.
+
+        Args:
+            key: a key of ``tensorplug.random``.
+            inputs: features of x.
+            units: of each layer and direction.
+            depth: the number of layers.
+            bidirectional: whether each layer also runs from the last step to the first.
+            bias: whether there are biases.
+            forget_bias: the bias of the forget gate; the others are 0.
+            weight_init: draws the kernels.
+            recurrent_init: draws the recurrent kernels.
+            dtype: of the weights; None for float32.
+
+        """
+        inits = (weight_init, recurrent_init)
+        drawn = _drawn(key, inputs, units, 4, depth, inits, dtype, bidirectional=bidirectional)
+        shape = (2, units) if bidirectional else (units,)
+        zeros, forget = (
+            tp.full(shape, value, dtype=dtype or tp.float32) for value in (0.0, forget_bias)
+        )
+        one = tp.concat([zeros, forget, zeros, zeros], axis=-1)
+        return cls(*drawn, (one,) * depth if bias else None)
+
+    def __call__(self, x: ArrayLike, *, lengths: ArrayLike | None = None) -> Tensor:
+        """Return the outputs of the last layer; see ``run``."""
+        return self.run(x, lengths=lengths)[0]
+
+    def run(
+        self,
+        x: ArrayLike,
+        initial: Sequence[Any] | None = None,
+        *,
+        lengths: ArrayLike | None = None,
+    ) -> tuple[Tensor, list[Any]]:
+        """Return the outputs of the last layer, and the last states of all layers.
+
+        Args:
+            x: [batch, time, features].
+            initial: the states (h, c) of each layer before the first step; None for 0.
+            lengths: integers [batch], how many steps count; see ``tp.nn.lstm``.
+
+        Returns:
+            [batch, time, units], or 2 * units in both directions; and for each layer (h, c), as
+            ``tp.nn.lstm`` returns it.
+
+        Raises:
+            LayerError: x has another number of features, or of axes.
+
+        """
+        weights = zip(self.kernels, self.recurrent_kernels, strict=True)
+        stacked = [(*pair, _of(self.biases, at)) for at, pair in enumerate(weights)]
+        return _run(self, tp.nn.lstm, stacked, x, initial, lengths)
+
+
+@dataclass(frozen=True, eq=False)
+class GRU:
+    """Layers of ``tp.nn.gru``, of which each takes the outputs of the one before.
+
+    Args:
+        kernels: of each layer, [features, 3 * units]; in both directions [2, features, 3 * units].
+        recurrent_kernels: of each layer, [units, 3 * units], or with an axis of 2 in front.
+        biases: of each layer, [3 * units], or with an axis of 2 in front; or None.
+        recurrent_biases: likewise.
+
+    Examples:
+        >>> layer = tp.train.layers.GRU.init(tp.random.key(0), 3, 5)
+        >>> y, states = layer.run(tp.ones((2, 7, 3)))
+        >>> y.shape, [state.shape for state in states]
+        ((2, 7, 5), [(2, 5)])
+
+    """
+
+    kernels: Weights
+    recurrent_kernels: Weights
+    biases: Weights | None = None
+    recurrent_biases: Weights | None = None
+
+    @classmethod
+    def init(
+        cls,
+        key: KeyLike,
+        inputs: int,
+        units: int,
+        *,
+        depth: int = 1,
+        bidirectional: bool = False,
+        bias: bool = True,
+        weight_init: Initializer = initializers.glorot_uniform,
+        recurrent_init: Initializer = initializers.orthogonal,
+        dtype: DTypeLike | None = None,
+    ) -> Self:
+        """Return layers with new weights; the arguments are those of ``LSTM.init``.
+
+        ``key``: a key; ``inputs``: features of x; ``units``, ``depth``, ``bidirectional``,
+        ``bias``, ``weight_init``, ``recurrent_init``, ``dtype``: see there.
+        """
+        inits = (weight_init, recurrent_init)
+        drawn = _drawn(key, inputs, units, 3, depth, inits, dtype, bidirectional=bidirectional)
+        zeros = tp.zeros((2, 3 * units) if bidirectional else (3 * units,), dtype=dtype)
+        biases = (zeros,) * depth if bias else None
+        return cls(*drawn, biases, biases)
+
+    def __call__(self, x: ArrayLike, *, lengths: ArrayLike | None = None) -> Tensor:
+        """Return the outputs of the last layer; see ``run``."""
+        return self.run(x, lengths=lengths)[0]
+
+    def run(
+        self,
+        x: ArrayLike,
+        initial: Sequence[Any] | None = None,
+        *,
+        lengths: ArrayLike | None = None,
+    ) -> tuple[Tensor, list[Any]]:
+        """Return the outputs of the last layer, and the last states of all layers.
+
+        ``x``, ``initial``, ``lengths``, results and errors: see ``LSTM.run``; a state is one
+        tensor.
+        """
+        weights = zip(self.kernels, self.recurrent_kernels, strict=True)
+        stacked = [
+            (*pair, _of(self.biases, at), _of(self.recurrent_biases, at))
+            for at, pair in enumerate(weights)
+        ]
+        return _run(self, tp.nn.gru, stacked, x, initial, lengths)
+
+
+def _of(biases: Weights | None, at: int) -> Tensor | None:
+    return None if biases is None else biases[at]
+
+
+def _drawn(
+    key: KeyLike,
+    inputs: int,
+    units: int,
+    gates: int,
+    depth: int,
+    inits: tuple[Initializer, Initializer],
+    dtype: DTypeLike | None,
+    *,
+    bidirectional: bool,
+) -> tuple[Weights, Weights]:
+    """Return the kernels and the recurrent kernels; each direction's is drawn by itself."""
+    directions = 2 if bidirectional else 1
+    keys = iter(tp.random.split(key, 2 * directions * depth))
+
+    def draw(init: Initializer, rows: int) -> Tensor:
+        drawn = [init(next(keys), (rows, gates * units), dtype) for _ in range(directions)]
+        return tp.stack(drawn) if bidirectional else drawn[0]
+
+    widths = [inputs] + [directions * units] * (depth - 1)
+    kernels = tuple(draw(inits[0], width) for width in widths)
+    return kernels, tuple(draw(inits[1], units) for _ in widths)
+
+
+def _run(
+    layer: Any,
+    function: Any,
+    weights: list[Any],
+    x: ArrayLike,
+    initial: Sequence[Any] | None,
+    lengths: ArrayLike | None,
+) -> tuple[Tensor, list[Any]]:
+    kernel = weights[0][0]
+    y = fitting(layer, x, kernel.shape[-2], "features", (3,))
+    direction = "bidirectional" if kernel.ndim == 3 else "forward"
+    states = []
+    for at, own in enumerate(weights):
+        start = None if initial is None else initial[at]
+        y, state = function(y, *own, initial_state=start, lengths=lengths, direction=direction)
+        states.append(state)
+    return y, states
