@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -14,10 +15,14 @@ DOCS = Path(__file__).parents[3] / "docs"
 
 @pytest.mark.parametrize(
     "name",
-    ["compile.md", "control_flow.md", "debugging.md", "transformations.md", "trees.md", "vmap.md"],
+    [
+        *("compile.md", "control_flow.md", "debugging.md"),
+        *("training.md", "transformations.md", "trees.md", "vmap.md"),
+    ],
 )
 def test_the_code_of_a_guide(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # for the files that it writes
+    shutil.copy(DOCS / "examples/digits/digits.npz", tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
     names = {}
     result = guides.blocks((DOCS / name).read_text(encoding="utf-8"))

@@ -10,6 +10,12 @@ from __future__ import annotations
 from tensorplug_train import initializers, layers, metrics
 from tensorplug_train.clipping import clip_by_global_norm, clip_by_norm, global_norm
 from tensorplug_train.data import Batches, batches
+from tensorplug_train.fitting.callbacks import CsvLog, EarlyStopping, Epoch, TensorBoardLog
+from tensorplug_train.fitting.checkpoints import Checkpoints
+from tensorplug_train.fitting.curves import curves
+from tensorplug_train.fitting.fit import Fit, fit
+from tensorplug_train.fitting.learning_rates import LearningRates, find_learning_rate
+from tensorplug_train.fitting.objective import Outcome, supervised
 from tensorplug_train.loss_scaling import LossScale, LossScaled
 from tensorplug_train.optimizer import Optimizer
 from tensorplug_train.optimizers import SGD, Adadelta, Adagrad, Adam, Adamax, Momentum, RMSProp
@@ -31,12 +37,20 @@ __all__ = [
     "Adam",
     "Adamax",
     "Batches",
+    "Checkpoints",
+    "CsvLog",
+    "EarlyStopping",
+    "Epoch",
+    "Fit",
     "GradientTransformation",
+    "LearningRates",
     "LossScale",
     "LossScaled",
     "Momentum",
     "Optimizer",
+    "Outcome",
     "RMSProp",
+    "TensorBoardLog",
     "adadelta",
     "adagrad",
     "adam",
@@ -48,7 +62,10 @@ __all__ = [
     "clip_by_norm",
     "constant",
     "cosine_decay",
+    "curves",
     "exponential_decay",
+    "find_learning_rate",
+    "fit",
     "global_norm",
     "initializers",
     "layers",
@@ -58,5 +75,6 @@ __all__ = [
     "polynomial_decay",
     "rmsprop",
     "sgd",
+    "supervised",
     "warmup",
 ]

@@ -1,0 +1,1 @@
+"""Fitting: from a model, data and an objective to a trained model."""
