@@ -55,7 +55,8 @@ def save(
         tensors: a dict of tensors, or of anything ``asarray`` accepts, by name; or any tree of
             them: nested dicts, lists, tuples, named tuples, dataclasses. Keys, positions and
             fields are joined: ``{"a": [x, {"b": y}]}`` is saved as ``"a.0"`` and ``"a.1.b"``. A
-            list without tensors is one tensor. Gradients are not recorded.
+            list without tensors is one tensor. Dataclasses without tensors, and fields that are
+            None, are left out; ``load`` takes them from ``like``. Gradients are not recorded.
         path: of the file, as ``open`` takes it. The usual extension is ``.safetensors``.
         metadata: text by name, stored in the file's header; ``safetensors.safe_open`` reads it.
             There, ``"tensorplug.tree"`` says that the file holds a tree, and lists its lists,
