@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-_HIDDEN = {"epoch", "step", "seconds", "learning_rate"}
+_HIDDEN = {"epoch", "step", "seconds"}
 _PREFIX = "validation_"
 
 

@@ -89,8 +89,7 @@ def fit(
     Returns:
         ``Fit(model, state, optimizer_state, history)``. A row of the history has ``epoch``,
         ``step`` (of the last step, from 1), ``loss`` (the mean over the epoch, during which the
-        model changes), the metrics, the same of the validation, ``learning_rate`` where the
-        optimizer tells it, and ``seconds``.
+        model changes), the metrics, the same of the validation, and ``seconds``.
 
     Raises:
         ArgumentError: an argument is not of these kinds; there are no batches; batches differ in

@@ -64,14 +64,13 @@ def check_names(observers: Iterable[Any], metrics: Iterable[str], *, validated: 
         ArgumentError: there is one; the message has similar names.
 
     """
-    names = ["loss", *metrics]
-    names += [f"validation_{name}" for name in names if validated]
-    names += ["learning_rate", "seconds", "epoch", "step"]
+    prefixes = ("", "validation_") if validated else ("",)
+    measured = [prefix + name for prefix in prefixes for name in metrics]
+    names = [*(prefix + "loss" for prefix in prefixes), *measured, "seconds", "epoch", "step"]
+    parts = tuple(f"{name}_" for name in measured)  # of results that are dicts
     for observer in observers:
         name = getattr(observer, "monitor", None)
-        # The result of a metric may be a dict, whose names are not known yet.
-        parts = (f"{metric}_" for metric in names if metric not in {"loss", "validation_loss"})
-        if isinstance(name, str) and name not in names and not name.startswith(tuple(parts)):
+        if isinstance(name, str) and name not in names and not name.startswith(parts):
             raise ArgumentError(_unknown(name, names))
 
 
