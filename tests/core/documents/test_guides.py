@@ -16,7 +16,7 @@ DOCS = Path(__file__).parents[3] / "docs"
 @pytest.mark.parametrize(
     "name",
     [
-        *("compile.md", "control_flow.md", "debugging.md"),
+        *("compile.md", "control_flow.md", "data.md", "debugging.md"),
         *("training.md", "transformations.md", "trees.md", "vmap.md"),
     ],
 )

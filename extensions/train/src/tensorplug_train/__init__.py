@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from tensorplug_train import initializers, layers, metrics
 from tensorplug_train.clipping import clip_by_global_norm, clip_by_norm, global_norm
-from tensorplug_train.data import Batches, batches
+from tensorplug_train.data import Batches, batches, padded_batches
 from tensorplug_train.fitting.callbacks import CsvLog, EarlyStopping, Epoch, TensorBoardLog
 from tensorplug_train.fitting.checkpoints import Checkpoints
 from tensorplug_train.fitting.curves import curves
@@ -71,6 +71,7 @@ __all__ = [
     "layers",
     "metrics",
     "momentum",
+    "padded_batches",
     "piecewise_constant",
     "polynomial_decay",
     "rmsprop",

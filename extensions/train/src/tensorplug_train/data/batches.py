@@ -22,6 +22,7 @@ from tensorplug_train.data.sources import Rows, example_keys, source_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
 
+    from tensorplug import Tensor
     from tensorplug.typing import KeyLike
     from tensorplug_train.data.sources import Source
 
@@ -156,7 +157,12 @@ class Making(NamedTuple):
     @property
     def needs_key(self) -> bool:
         """Whether ``map`` has a parameter ``key``."""
-        return self.map is not None and "key" in inspect.signature(self.map).parameters
+        if self.map is None:
+            return False
+        try:
+            return "key" in inspect.signature(self.map).parameters
+        except ValueError:  # a function in C that does not name its parameters, such as int
+            return False
 
     def pool(self) -> Executor:
         """Return the threads or processes that make batches."""
@@ -238,6 +244,8 @@ def batches(
     if making.needs_key and key is None:
         raise ArgumentError("batches: map has a parameter key, so batches needs key=")
     if processes:
+        if not workers:
+            raise ArgumentError("batches: processes=True needs workers, the number of processes")
         _check_pickled(making)
     if buffer is not None:
         _at_least(1, buffer, "buffer")
@@ -247,7 +255,7 @@ def batches(
 
 def _run(data: Batches, state: State, end: int) -> Generator[tuple[State, Any]]:
     """Yield the batches from ``state`` up to epoch ``end``, each with the state after it."""
-    placed = _placed(_built(data, state, end), data.device)
+    placed = _placed(data, _built(data, state, end))
     if not data.prefetch:
         yield from placed
         return
@@ -260,13 +268,18 @@ def _run(data: Batches, state: State, end: int) -> Generator[tuple[State, Any]]:
             yield item
 
 
-def _placed(
-    built: Generator[tuple[State, Any]], device: str | None
-) -> Generator[tuple[State, Any]]:
-    """Yield batches as tensors."""
+def _placed(data: Batches, built: Generator[tuple[State, Any]]) -> Generator[tuple[State, Any]]:
+    """Yield batches as tensors, which share the memory of arrays that nobody else knows."""
+    own = data.making.map_batches is None
     with closing(built):
         for state, batch in built:
-            yield state, trees.mapped(partial(tp.asarray, device=device), batch)
+            yield state, trees.mapped(lambda array: _tensor(array, data.device, own=own), batch)
+
+
+def _tensor(array: Any, device: str | None, *, own: bool) -> Tensor:
+    if own and array.dtype.kind in "biufc":
+        return tp.from_dlpack(array, device=device)
+    return tp.asarray(array, device=device)
 
 
 def _built(data: Batches, state: State, end: int) -> Generator[tuple[State, Any]]:

@@ -7,8 +7,23 @@ batch, a tree of tensors, also in a compiled function; ``merge(a, b)`` those of 
 
 from __future__ import annotations
 
-from tensorplug_train.metrics.averages import Mean, MeanAbsoluteError
-from tensorplug_train.metrics.classification import Accuracy
+from tensorplug_train.metrics.averages import R2, Mean, MeanAbsoluteError, MeanSquaredError
+from tensorplug_train.metrics.classification import F1, Accuracy, Confusion, Precision, Recall
 from tensorplug_train.metrics.metric import Metric
+from tensorplug_train.metrics.ranking import AUC
+from tensorplug_train.metrics.text import Perplexity
 
-__all__ = ["Accuracy", "Mean", "MeanAbsoluteError", "Metric"]
+__all__ = [
+    "AUC",
+    "F1",
+    "R2",
+    "Accuracy",
+    "Confusion",
+    "Mean",
+    "MeanAbsoluteError",
+    "MeanSquaredError",
+    "Metric",
+    "Perplexity",
+    "Precision",
+    "Recall",
+]

@@ -6,6 +6,8 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 import tensorplug as tp
 from tensorplug.plugin import ShapeError, as_tensor
 from tensorplug.plugin import dtypes as dt
@@ -71,6 +73,75 @@ class MeanAbsoluteError(_Average):
     def values(self, labels: Any, predictions: Any) -> Tensor:
         """Return what is averaged."""
         return tp.abs(tp.subtract(*read_pair(type(self).__name__, labels, predictions)))
+
+
+@dataclass(frozen=True)
+class MeanSquaredError(_Average):
+    """The mean of ``(predictions - labels)**2`` over all elements.
+
+    Examples:
+        >>> error = tp.train.metrics.MeanSquaredError()
+        >>> error.result(error.of([1.0, 2.0], [1.5, 4.0]))
+        2.125
+
+    """
+
+    def values(self, labels: Any, predictions: Any) -> Tensor:
+        """Return what is averaged."""
+        return tp.square(tp.subtract(*read_pair(type(self).__name__, labels, predictions)))
+
+
+@dataclass(frozen=True)
+class R2(Metric):
+    """The coefficient of determination, ``1 - sum((y - p)**2) / sum((y - mean(y))**2)``.
+
+    Labels are ``[examples]``, or ``[examples, ...]`` with several outputs, over whose values it is
+    averaged. An output with constant labels counts 1 if all predictions are right, otherwise 0.
+    The sums of two batches are merged by Chan, Golub and LeVeque's formula ("Updating formulae and
+    a pairwise algorithm for computing sample variances", 1979), as a variance from a sum of
+    squares would lose its digits.
+
+    Examples:
+        >>> r2 = tp.train.metrics.R2()
+        >>> r2.result(r2.of([1.0, 2.0, 3.0], [1.0, 2.0, 4.0]))
+        0.5
+
+    """
+
+    def of(self, labels: Any, predictions: Any, weights: Any = None) -> dict[str, Tensor]:
+        """Return the weight, mean and sums of squares of each output; see ``Metric``."""
+        true, guessed = read_pair("R2", labels, predictions)
+        spread = spread_weights("R2", weights, true)
+        factors = tp.ones_like(true) if spread is None else tp.astype(spread, true.dtype)
+        weight = tp.sum(factors, axis=0)
+        mean = tp.sum(true * factors, axis=0) / tp.where(weight == 0, 1, weight)
+        return {
+            "weight": weight,
+            "mean": mean,
+            "spread": tp.sum(factors * tp.square(true - mean), axis=0),
+            "errors": tp.sum(factors * tp.square(true - guessed), axis=0),
+        }
+
+    def merge(self, a: Any, b: Any) -> dict[str, Any]:
+        """Return the sums of two batches together."""
+        weight = a["weight"] + b["weight"]
+        share = b["weight"] / tp.where(weight == 0, 1, weight)
+        apart = b["mean"] - a["mean"]
+        return {
+            "weight": weight,
+            "mean": a["mean"] + apart * share,
+            "spread": a["spread"] + b["spread"] + tp.square(apart) * a["weight"] * share,
+            "errors": a["errors"] + b["errors"],
+        }
+
+    def result(self, sums: Any) -> float:
+        """Return the mean over the outputs; NaN without any weight."""
+        weight, spread, errors = (
+            np.asarray(sums[name], np.float64) for name in ("weight", "spread", "errors")
+        )
+        constant = np.where(errors == 0, 1.0, 0.0)
+        values = np.where(spread == 0, constant, 1 - errors / np.where(spread == 0, 1, spread))
+        return float(np.mean(np.where(weight == 0, np.nan, values)))
 
 
 def read_pair(caller: str, labels: Any, predictions: Any) -> tuple[Tensor, Tensor]:

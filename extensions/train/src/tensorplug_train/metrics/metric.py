@@ -101,13 +101,13 @@ def read_labels(caller: str, labels: Any, scores: Tensor, weights: Any) -> Label
             f"{caller}: predictions {scores.type} have the classes on their last axis, but labels "
             f"are {true.type}"
         )
-    if true.dtype not in dt.INTEGER and true.dtype is not dt.bool_:
-        raise DTypeError(f"{caller}: labels must be integers, got {true.type}")
     return check_labels(caller, true, classes, weights)
 
 
 def check_labels(caller: str, true: Tensor, classes: int, weights: Any) -> Labels:
     """Return integers of any shape as labels of ``classes``."""
+    if true.dtype not in dt.INTEGER and true.dtype is not dt.bool_:
+        raise DTypeError(f"{caller}: labels must be integers, got {true.type}")
     spread = spread_weights(caller, weights, true)
     flat = tp.reshape(true, (-1,))
     if flat.dtype is dt.bool_:
