@@ -154,3 +154,10 @@ def test_batches_go_to_the_device_of_the_loop_or_to_the_one_that_is_named(active
     assert not next(iter(data)).is_committed
     (named,) = tp.train.batches(X, 12, device="cpu")
     assert (named.device, named.is_committed) == ("cpu", True)
+
+
+def test_batches_that_are_made_ahead_outlive_a_scope_that_was_open():
+    running = iter(tp.train.batches(X, 3, map_batches=np.copy))
+    with tp.tidy():
+        next(running)
+    assert [batch.tolist() for batch in running] == X.reshape(4, 3, 2)[1:].tolist()

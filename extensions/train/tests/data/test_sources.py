@@ -190,10 +190,6 @@ REFUSED = {
         lambda: tp.train.batches(Y, 1, map=lambda example, key: (example, key)),
         "map has a parameter key, so batches needs key=",
     ),
-    "lambda": (
-        lambda: tp.train.batches(Y, 1, map=lambda example: example, workers=1, processes=True),
-        "processes need functions that can be pickled",
-    ),
     "no workers": (
         lambda: tp.train.batches(Y, 1, map=abs, processes=True),
         "processes=True needs workers",

@@ -55,7 +55,7 @@ REFUSED = {
     "no classes": (lambda: M.Accuracy().of(1, 0.5), "need an axis of classes, or threshold="),
     "threshold": (
         lambda: M.Accuracy(threshold=0.0).of([0, 1], [[0.1], [0.2]]),
-        r"labels int32\[2\] and predictions float32\[2,1\] must have one shape",
+        r"labels are int32\[2\], but predictions are float32\[2,1\], with threshold, one for each",
     ),
     "fraction": (
         lambda: M.Accuracy(threshold=0.0).of([0.5], [0.5]),

@@ -125,7 +125,7 @@ def test_without_weight_there_is_no_value(name):
 def test_counts_are_integers_that_float32_cannot_hold():
     metric = M.Accuracy()
     sums = metric.of(LABELS, SCORES)
-    assert {str(sums[name].dtype) for name in ("right", "weight")} == {"int32"}
+    assert {str(sums[name].dtype) for name in ("total", "weight")} == {"int32"}
     for _ in range(21):
         sums = metric.merge(sums, sums)
     assert int(sums["weight"]) == COUNT * 2**21 > 2**24

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import multiprocessing
-import pickle
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import closing
 from contextvars import copy_context
@@ -21,6 +20,7 @@ from tensorplug_train.data.sources import Rows, example_keys, source_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
+    from contextvars import Context
 
     from tensorplug import Tensor
     from tensorplug.typing import KeyLike
@@ -40,13 +40,8 @@ class Batches:
 
     Attributes:
         source: what the batches are read from.
-        size: examples in a batch.
-        key: of the order, or None.
-        epochs: how many epochs an iteration has.
-        drop_last: whether examples that do not fill a batch are left out.
         making: how a batch is made of its examples.
-        prefetch: how many batches are made ahead.
-        device: of the tensors; None means the active one.
+        size, key, epochs, drop_last, prefetch, device: the arguments of ``batches``.
         padding: the share of padding in all batches of an epoch, from 0 to 1.
 
     Examples:
@@ -127,7 +122,7 @@ class Iteration:
 
     def __init__(self, data: Batches, state: State, end: int) -> None:
         self._state = state
-        self._made = _run(data, state, end)
+        self._made = _run(data, state, end, copy_context())
 
     @property
     def state(self) -> State:
@@ -223,8 +218,7 @@ def batches(
         device: of the tensors; by default the active device.
 
     Raises:
-        ArgumentError: a number out of range, a key that is needed, data without examples, or a
-            function that cannot be pickled.
+        ArgumentError: a number out of range, a key that is needed, or data without examples.
         ShapeError: arrays have different lengths.
 
     Examples:
@@ -243,24 +237,26 @@ def batches(
     )
     if making.needs_key and key is None:
         raise ArgumentError("batches: map has a parameter key, so batches needs key=")
-    if processes:
-        if not workers:
-            raise ArgumentError("batches: processes=True needs workers, the number of processes")
-        _check_pickled(making)
+    if processes and not workers:
+        raise ArgumentError("batches: processes=True needs workers, the number of processes")
     if buffer is not None:
         _at_least(1, buffer, "buffer")
     source = source_of(arrays, buffer, key)
     return Batches(source, size, key, epochs, drop_last, making, prefetch, device)
 
 
-def _run(data: Batches, state: State, end: int) -> Generator[tuple[State, Any]]:
-    """Yield the batches from ``state`` up to epoch ``end``, each with the state after it."""
+def _run(data: Batches, state: State, end: int, context: Context) -> Generator[tuple[State, Any]]:
+    """Yield the batches from ``state`` up to epoch ``end``, each with the state after it.
+
+    ``context``: where the iteration began. Batches that are made ahead belong to it, not to a tape
+    or a scope that is open when they are asked for.
+    """
     placed = _placed(data, _built(data, state, end))
     if not data.prefetch:
         yield from placed
         return
     pool = ThreadPoolExecutor(1, "tensorplug-prefetch")
-    following = (_here(partial(next, placed)), _END)
+    following = (partial(context.run, next, placed), _END)
     with closing(placed), closing(ordered(pool, repeat(following), data.prefetch)) as ahead:
         for item in ahead:
             if item is _END:
@@ -343,16 +339,6 @@ def _make(task: _Task) -> tuple[State, Any]:
 
 def _pick(at: int, column: Any) -> Any:
     return column[at]
-
-
-def _check_pickled(making: Making) -> None:
-    try:
-        pickle.dumps(making)
-    except Exception as error:
-        raise ArgumentError(
-            "batches: processes need functions that can be pickled, such as those that a module "
-            f"defines, but: {error}"
-        ) from error
 
 
 def _at_least(least: int, value: object, name: str) -> int:

@@ -7,11 +7,16 @@ batch, a tree of tensors, also in a compiled function; ``merge(a, b)`` those of 
 
 from __future__ import annotations
 
-from tensorplug_train.metrics.averages import R2, Mean, MeanAbsoluteError, MeanSquaredError
+from tensorplug_train.metrics.averages import (
+    R2,
+    Mean,
+    MeanAbsoluteError,
+    MeanSquaredError,
+    Perplexity,
+)
 from tensorplug_train.metrics.classification import F1, Accuracy, Confusion, Precision, Recall
 from tensorplug_train.metrics.metric import Metric
 from tensorplug_train.metrics.ranking import AUC
-from tensorplug_train.metrics.text import Perplexity
 
 __all__ = [
     "AUC",

@@ -2,43 +2,27 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+import math
+import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 import tensorplug as tp
 from tensorplug.plugin import ShapeError, as_tensor
-from tensorplug.plugin import dtypes as dt
-from tensorplug_train.metrics.metric import Metric, ratio, spread_weights, total, total_weight
+from tensorplug_train.metrics.metric import Average, Metric, read_labels, spread_weights, widened
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tensorplug import Tensor
 
-
-class _Average(Metric):
-    """The mean of one number for each element."""
-
-    @abstractmethod
-    def values(self, labels: Any, predictions: Any) -> Tensor:
-        """Return what is averaged."""
-
-    def of(self, labels: Any, predictions: Any, weights: Any = None) -> dict[str, Tensor]:
-        """Return the sums of one batch; see ``Metric``."""
-        values = self.values(labels, predictions)
-        spread = spread_weights(type(self).__name__, weights, values)
-        return {"total": total(values, spread), "weight": total_weight(values, spread)}
-
-    def result(self, sums: Any) -> float:
-        """Return the value; NaN without any weight."""
-        return ratio(sums["total"], sums["weight"])
+_GREATEST: Final = math.log(sys.float_info.max)
 
 
 @dataclass(frozen=True)
-class Mean(_Average):
+class Mean(Average):
     """The mean of ``function(labels, predictions)``, such as a loss, or of the predictions.
 
     Attributes:
@@ -53,14 +37,26 @@ class Mean(_Average):
 
     function: Callable[[Any, Any], Any] | None = tp.static_field(default=None)
 
-    def values(self, labels: Any, predictions: Any) -> Tensor:
-        """Return what is averaged."""
+    def terms(self, labels: Any, predictions: Any, weights: Any) -> tuple[Any, Any, Any]:
+        """Return the values of the function; see ``Average``."""
         found = predictions if self.function is None else self.function(labels, predictions)
-        return widened(as_tensor(found, what="Mean: the values"))
+        values = widened(found, "Mean: the values")
+        return values, spread_weights("Mean", weights, values), None
+
+
+class _Errors(Average):
+    """The mean of a function of ``predictions - labels``."""
+
+    def terms(self, labels: Any, predictions: Any, weights: Any) -> tuple[Any, Any, Any]:
+        caller = type(self).__name__
+        true, guessed = _read_pair(caller, labels, predictions)
+        return self.measure(guessed - true), spread_weights(caller, weights, true), None
+
+    measure: Callable[[Tensor], Tensor]
 
 
 @dataclass(frozen=True)
-class MeanAbsoluteError(_Average):
+class MeanAbsoluteError(_Errors):
     """The mean of ``|predictions - labels|`` over all elements.
 
     Examples:
@@ -70,13 +66,11 @@ class MeanAbsoluteError(_Average):
 
     """
 
-    def values(self, labels: Any, predictions: Any) -> Tensor:
-        """Return what is averaged."""
-        return tp.abs(tp.subtract(*read_pair(type(self).__name__, labels, predictions)))
+    measure = staticmethod(tp.abs)
 
 
 @dataclass(frozen=True)
-class MeanSquaredError(_Average):
+class MeanSquaredError(_Errors):
     """The mean of ``(predictions - labels)**2`` over all elements.
 
     Examples:
@@ -86,9 +80,33 @@ class MeanSquaredError(_Average):
 
     """
 
-    def values(self, labels: Any, predictions: Any) -> Tensor:
-        """Return what is averaged."""
-        return tp.square(tp.subtract(*read_pair(type(self).__name__, labels, predictions)))
+    measure = staticmethod(tp.square)
+
+
+@dataclass(frozen=True)
+class Perplexity(Average):
+    """``exp`` of the mean of ``-log(softmax(predictions)[label])`` over all labels.
+
+    Predictions are logits ``[..., classes]``. Padding has labels of weight 0.
+
+    Examples:
+        >>> perplexity = tp.train.metrics.Perplexity()
+        >>> round(perplexity.result(perplexity.of([[1, 0]], tp.zeros((1, 2, 5)))), 6)
+        5.0
+
+    """
+
+    def terms(self, labels: Any, predictions: Any, weights: Any) -> tuple[Any, Any, Any]:
+        """Return the loss of each label; see ``Average``."""
+        logits = widened(predictions, "Perplexity: predictions")
+        read = read_labels("Perplexity", labels, logits, weights)
+        loss = tp.losses.sparse_softmax_cross_entropy
+        return loss(read.true, read.scores, reduction="none"), read.weights, read.faults
+
+    def result(self, sums: Any) -> float:
+        """Return the perplexity; see ``Metric``."""
+        mean = super().result(sums)
+        return math.inf if mean > _GREATEST else math.exp(mean)
 
 
 @dataclass(frozen=True)
@@ -110,56 +128,37 @@ class R2(Metric):
 
     def of(self, labels: Any, predictions: Any, weights: Any = None) -> dict[str, Tensor]:
         """Return the weight, mean and sums of squares of each output; see ``Metric``."""
-        true, guessed = read_pair("R2", labels, predictions)
+        true, guessed = _read_pair("R2", labels, predictions)
         spread = spread_weights("R2", weights, true)
-        factors = tp.ones_like(true) if spread is None else tp.astype(spread, true.dtype)
+        factors = tp.ones_like(true) if spread is None else spread.astype(true.dtype)
         weight = tp.sum(factors, axis=0)
         mean = tp.sum(true * factors, axis=0) / tp.where(weight == 0, 1, weight)
-        return {
-            "weight": weight,
-            "mean": mean,
-            "spread": tp.sum(factors * tp.square(true - mean), axis=0),
-            "errors": tp.sum(factors * tp.square(true - guessed), axis=0),
-        }
+        squares = tp.sum(factors * tp.square(true - mean), axis=0)
+        errors = tp.sum(factors * tp.square(true - guessed), axis=0)
+        return {"weight": weight, "mean": mean, "squares": squares, "errors": errors}
 
     def merge(self, a: Any, b: Any) -> dict[str, Any]:
         """Return the sums of two batches together."""
-        weight = a["weight"] + b["weight"]
+        merged: dict[str, Any] = super().merge(a, b)
+        weight, apart = merged["weight"], b["mean"] - a["mean"]
         share = b["weight"] / tp.where(weight == 0, 1, weight)
-        apart = b["mean"] - a["mean"]
-        return {
-            "weight": weight,
-            "mean": a["mean"] + apart * share,
-            "spread": a["spread"] + b["spread"] + tp.square(apart) * a["weight"] * share,
-            "errors": a["errors"] + b["errors"],
-        }
+        squares = merged["squares"] + tp.square(apart) * a["weight"] * share
+        return merged | {"mean": a["mean"] + apart * share, "squares": squares}
 
     def result(self, sums: Any) -> float:
         """Return the mean over the outputs; NaN without any weight."""
-        weight, spread, errors = (
-            np.asarray(sums[name], np.float64) for name in ("weight", "spread", "errors")
-        )
-        constant = np.where(errors == 0, 1.0, 0.0)
-        values = np.where(spread == 0, constant, 1 - errors / np.where(spread == 0, 1, spread))
-        return float(np.mean(np.where(weight == 0, np.nan, values)))
+        squares, errors = (np.asarray(sums[name], np.float64) for name in ("squares", "errors"))
+        constant = squares == 0
+        values = np.where(constant, errors == 0, 1 - errors / np.where(constant, 1, squares))
+        return float(np.mean(values)) if np.all(np.asarray(sums["weight"])) else math.nan
 
 
-def read_pair(caller: str, labels: Any, predictions: Any) -> tuple[Tensor, Tensor]:
-    """Return labels and predictions, floats of one dtype.
-
-    Raises:
-        ShapeError: they have different shapes.
-
-    """
+def _read_pair(caller: str, labels: Any, predictions: Any) -> tuple[Tensor, Tensor]:
+    """Return labels and predictions, floats of one dtype and shape."""
     true = as_tensor(labels, what=f"{caller}: labels")
-    guessed = widened(as_tensor(predictions, what=f"{caller}: predictions"))
+    guessed = widened(predictions, f"{caller}: predictions")
     if true.shape != guessed.shape:
         raise ShapeError(
             f"{caller}: labels {true.type} and predictions {guessed.type} must have one shape"
         )
-    return tp.astype(true, guessed.dtype), guessed
-
-
-def widened(x: Tensor) -> Tensor:
-    """Return numbers in the float dtype in which they are summed."""
-    return tp.astype(x, x.dtype.compute if x.dtype in dt.FLOATING else dt.float32)
+    return true.astype(guessed.dtype), guessed

@@ -9,23 +9,15 @@ from typing import Any, ClassVar, Literal, TypeAlias, get_args
 import numpy as np
 
 import tensorplug as tp
-from tensorplug.plugin import ArgumentError, ShapeError, arguments, as_tensor
-from tensorplug_train.metrics.metric import (
-    LabelMetric,
-    Labels,
-    check_labels,
-    ratio,
-    read_labels,
-    total,
-    total_weight,
-)
+from tensorplug.plugin import ArgumentError, arguments
+from tensorplug_train.metrics.metric import Average, Metric, read_labels
 
-Average: TypeAlias = Literal["binary", "macro", "micro", "weighted", "none"]
+Averaging: TypeAlias = Literal["binary", "macro", "micro", "weighted", "none"]
 """How the values of classes are averaged; see ``Precision``."""
 
 
 @dataclass(frozen=True)
-class Accuracy(LabelMetric):
+class Accuracy(Average):
     """The share of labels that were predicted.
 
     Attributes:
@@ -52,29 +44,18 @@ class Accuracy(LabelMetric):
         if self.threshold is not None and self.top != 1:
             raise ArgumentError("Accuracy: top and threshold exclude each other")
 
-    def of(self, labels: Any, predictions: Any, weights: Any = None) -> dict[str, Any]:
-        """Return the sums of one batch; see ``Metric``."""
+    def terms(self, labels: Any, predictions: Any, weights: Any) -> tuple[Any, Any, Any]:
+        """Return whether each label was predicted; see ``Average``."""
+        read = read_labels("Accuracy", labels, predictions, weights, self.threshold)
         if self.top == 1:
-            read, guessed = read_classes("Accuracy", labels, predictions, weights, self.threshold)
-            right = tp.equal(guessed, read.true)
+            right = tp.equal(read.guessed, read.true)
         else:
-            scores = as_tensor(predictions, what="Accuracy: predictions")
-            read = read_labels("Accuracy", labels, scores, weights)
-            right = tp.in_top_k(tp.reshape(scores, (-1, read.classes)), read.true, self.top)
-        return {
-            "right": total(right, read.weights),
-            "weight": total_weight(right, read.weights),
-            "faults": read.faults,
-        }
-
-    def result(self, sums: Any) -> float:
-        """Return the value; NaN without any weight."""
-        self.check(sums)
-        return ratio(sums["right"], sums["weight"])
+            right = tp.in_top_k(read.scores, read.true, self.top)
+        return right, read.weights, read.faults
 
 
 @dataclass(frozen=True)
-class Confusion(LabelMetric):
+class Confusion(Metric):
     """The confusion matrix: at row i and column j, how many labels i were predicted as j.
 
     The result is a NumPy array ``[classes, classes]``, of float64 with weights.
@@ -94,10 +75,11 @@ class Confusion(LabelMetric):
 
     def of(self, labels: Any, predictions: Any, weights: Any = None) -> dict[str, Any]:
         """Return the matrix of one batch; see ``Metric``."""
-        read, guessed = read_classes("Confusion", labels, predictions, weights, self.threshold)
-        cells = tp.bincount(read.true * read.classes + guessed, read.weights, size=read.classes**2)
-        matrix = tp.reshape(cells, (read.classes, read.classes))
-        return {"matrix": matrix, "faults": read.faults}
+        read = read_labels("Confusion", labels, predictions, weights, self.threshold)
+        cells = read.true * read.classes + read.guessed
+        matrix = tp.bincount(cells, read.weights, size=read.classes**2)
+        shape = (read.classes, read.classes)
+        return {"matrix": tp.reshape(matrix, shape), "faults": read.faults}
 
     def result(self, sums: Any) -> np.ndarray[Any, Any]:
         """Return the matrix."""
@@ -107,7 +89,7 @@ class Confusion(LabelMetric):
 
 
 @dataclass(frozen=True)
-class _PerClass(LabelMetric):
+class _PerClass(Metric):
     """A share that is counted for each class, and averaged.
 
     ``among``: how often what is predicted as a class, and the labels of the class, are in the
@@ -115,16 +97,17 @@ class _PerClass(LabelMetric):
     """
 
     among: ClassVar[tuple[int, int]]
-    average: Average = tp.static_field(default="binary")
+    average: Averaging = tp.static_field(default="binary")
     threshold: float | None = tp.static_field(default=None)
 
     def __post_init__(self) -> None:
-        arguments.choice(self.average, get_args(Average), f"{type(self).__name__}: average")
+        arguments.choice(self.average, get_args(Averaging), f"{type(self).__name__}: average")
 
     def of(self, labels: Any, predictions: Any, weights: Any = None) -> dict[str, Any]:
         """Return the counts of each class in one batch; see ``Metric``."""
         caller = type(self).__name__
-        read, guessed = read_classes(caller, labels, predictions, weights, self.threshold)
+        read = read_labels(caller, labels, predictions, weights, self.threshold)
+        guessed = read.guessed
         if self.average == "binary" and read.classes != 2:
             raise ArgumentError(
                 f"{caller}: average='binary' is for two classes, but predictions have "
@@ -220,25 +203,3 @@ class F1(_PerClass):
     """
 
     among: ClassVar[tuple[int, int]] = (1, 1)
-
-
-def read_classes(
-    caller: str, labels: Any, predictions: Any, weights: Any, threshold: float | None
-) -> tuple[Labels, Any]:
-    """Return the labels, and the predicted classes as integers on one axis."""
-    scores = as_tensor(predictions, what=f"{caller}: predictions")
-    if threshold is None:
-        if not scores.ndim:
-            raise ShapeError(f"{caller}: predictions need an axis of classes, or threshold=")
-        read = read_labels(caller, labels, scores, weights)
-        guessed = tp.argmax(tp.reshape(scores, (-1, read.classes)), axis=-1)
-    else:
-        true = as_tensor(labels, what=f"{caller}: labels")
-        if true.shape != scores.shape:
-            raise ShapeError(
-                f"{caller}: with threshold, labels {true.type} and predictions {scores.type} must "
-                "have one shape"
-            )
-        read = check_labels(caller, true, 2, weights)
-        guessed = tp.reshape(tp.greater(scores, threshold), (-1,))
-    return read, tp.astype(guessed, "int32")

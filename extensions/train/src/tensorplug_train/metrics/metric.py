@@ -1,4 +1,4 @@
-"""What metrics share: the protocol, weights, and labels outside of the classes."""
+"""What metrics share: the protocol, means, weights, and labels outside of the classes."""
 
 from __future__ import annotations
 
@@ -23,6 +23,12 @@ class Metric(ABC):
         collects: whether ``merge`` collects values on the host. Such a metric is merged outside
             of compiled functions.
 
+    Examples:
+        >>> metric = tp.train.metrics.Accuracy()
+        >>> first, second = metric.of([0], [[0.9, 0.1]]), metric.of([1, 1], [[0.2, 0.8], [1, 0]])
+        >>> metric.result(metric.merge(first, second))
+        0.6666666666666666
+
     """
 
     collects: ClassVar[bool] = False
@@ -43,28 +49,25 @@ class Metric(ABC):
 
     def merge(self, a: Any, b: Any) -> Any:
         """Return the sums of two batches together: the sums of their leaves."""
-        return tp.tree_map(operator.add, a, b)
+        merged = tp.tree_map(operator.add, a, b)
+        if "faults" in merged:  # the first bad label of both
+            first, second = a["faults"], b["faults"]
+            shifted = second | {"place": first["labels"] + second["place"]}
+            for name in ("place", "label", "classes"):
+                merged["faults"][name] = tp.where(first["bad"] > 0, first[name], shifted[name])
+        return merged
 
     @abstractmethod
     def result(self, sums: Any) -> Any:
-        """Return the value of the metric, read from the device; NaN without any weight."""
+        """Return the value of the metric, read from the device; NaN without any weight.
 
+        Raises:
+            OutOfRangeError: a label was outside of the classes: its value and its place.
 
-class LabelMetric(Metric):
-    """A metric whose ``of`` counts labels outside of the classes, since it cannot read them."""
-
-    def merge(self, a: Any, b: Any) -> Any:
-        """Return the sums of two batches together, with the first bad label of both."""
-        merged = super().merge(a, b)
-        first, second = a["faults"], b["faults"]
-        here = first["bad"] > 0
-        place = tp.where(here, first["place"], first["labels"] + second["place"])
-        label = tp.where(here, first["label"], second["label"])
-        kept = {"place": place, "label": label, "classes": first["classes"]}
-        return merged | {"faults": merged["faults"] | kept}
+        """
 
     def check(self, sums: Any) -> None:
-        """Raise an error that names the first label outside of the classes, if there is one."""
+        """Raise an error for the first label outside of the classes, if there is one."""
         faults = {name: int(value) for name, value in sums["faults"].items()}
         if faults["bad"]:
             label, place, bad = faults["label"], faults["place"], faults["bad"]
@@ -74,59 +77,92 @@ class LabelMetric(Metric):
             )
 
 
-class Labels(NamedTuple):
-    """The labels of a batch, as one axis: all within the classes, where ``faults`` has no bad one.
+class Average(Metric):
+    """The mean of one number for each label."""
 
-    ``weights``: of the labels; None means 1.
+    @abstractmethod
+    def terms(self, labels: Any, predictions: Any, weights: Any) -> tuple[Any, Any, Any]:
+        """Return the numbers, their weights or None, and the faults of labels or None."""
+
+    def of(self, labels: Any, predictions: Any, weights: Any = None) -> dict[str, Any]:
+        """Return the sums of one batch; see ``Metric``."""
+        values, spread, faults = self.terms(labels, predictions, weights)
+        ones = tp.ones_like(values, dtype=dt.int32)
+        sums = {"total": _total(values, spread), "weight": _total(ones, spread)}
+        return sums if faults is None else sums | {"faults": faults}
+
+    def result(self, sums: Any) -> float:
+        """Return the mean; see ``Metric``."""
+        if "faults" in sums:
+            self.check(sums)
+        total, weight = float(sums["total"]), float(sums["weight"])
+        return total / weight if weight else math.nan
+
+
+class Labels(NamedTuple):
+    """The labels of a batch on one axis, with those outside of the classes replaced.
+
+    ``weights``: of the labels; None means 1. ``scores``: ``[labels, classes]``, or ``[labels]``
+    with a threshold.
     """
 
     classes: int
     true: Tensor
     weights: Tensor | None
+    scores: Tensor
+    threshold: float | None
     faults: dict[str, Tensor]
 
+    @property
+    def guessed(self) -> Tensor:
+        """The predicted classes, int32."""
+        if self.threshold is None:
+            return tp.argmax(self.scores, axis=-1).astype(dt.int32)
+        return tp.greater(self.scores, self.threshold).astype(dt.int32)
 
-def read_labels(caller: str, labels: Any, scores: Tensor, weights: Any) -> Labels:
-    """Return labels for ``scores``, ``[..., classes]``.
+
+def read_labels(
+    caller: str, labels: Any, predictions: Any, weights: Any, threshold: float | None = None
+) -> Labels:
+    """Return labels for predictions ``[..., classes]``; ``[...]`` with a threshold.
 
     ``labels``: integers ``[...]``, or probabilities ``[..., classes]``, of which the greatest
     counts.
     """
-    classes = scores.shape[-1]
+    scores = as_tensor(predictions, what=f"{caller}: predictions")
     true = as_tensor(labels, what=f"{caller}: labels")
-    if true.shape == scores.shape and true.dtype in dt.FLOATING:
-        true = tp.argmax(true, axis=-1)
-    if true.shape != scores.shape[:-1]:
+    classes, shape = 2, scores.shape
+    axes: tuple[int, ...] = (-1,)
+    if threshold is None:
+        if not scores.ndim:
+            raise ShapeError(f"{caller}: predictions need an axis of classes, or threshold=")
+        classes, shape, axes = scores.shape[-1], scores.shape[:-1], (-1, scores.shape[-1])
+        if true.shape == scores.shape and true.dtype in dt.FLOATING:
+            true = tp.argmax(true, axis=-1)
+    if true.shape != shape:
+        how = "one for each class" if threshold is None else "with threshold, one for each label"
         raise ShapeError(
-            f"{caller}: predictions {scores.type} have the classes on their last axis, but labels "
-            f"are {true.type}"
+            f"{caller}: labels are {true.type}, but predictions are {scores.type}, {how}"
         )
-    return check_labels(caller, true, classes, weights)
-
-
-def check_labels(caller: str, true: Tensor, classes: int, weights: Any) -> Labels:
-    """Return integers of any shape as labels of ``classes``."""
     if true.dtype not in dt.INTEGER and true.dtype is not dt.bool_:
         raise DTypeError(f"{caller}: labels must be integers, got {true.type}")
     spread = spread_weights(caller, weights, true)
-    flat = tp.reshape(true, (-1,))
-    if flat.dtype is dt.bool_:
-        flat = tp.astype(flat, dt.int32)
-    bad = tp.logical_or(tp.less(flat, 0), tp.greater_equal(flat, classes))
-    within = tp.astype(tp.where(bad, tp.zeros_like(flat), flat), dt.int32)
+    flat = tp.reshape(true, (-1,)).astype(dt.int32 if true.dtype is dt.bool_ else true.dtype)
+    bad = tp.logical_or(flat < 0, flat >= classes)
+    within = tp.where(bad, tp.zeros_like(flat), flat).astype(dt.int32)
     if spread is not None:
         spread = tp.reshape(spread, (-1,))
-        bad = tp.logical_and(bad, tp.not_equal(spread, 0))
-    marks = tp.astype(bad, dt.int32)
+        bad = tp.logical_and(bad, spread != 0)
+    marks = bad.astype(dt.int32)
     place = tp.argmax(marks, axis=0)
     faults = {
         "labels": tp.sum(tp.ones_like(marks)),
         "bad": tp.sum(marks),
-        "place": tp.astype(place, dt.int32),
+        "place": place.astype(dt.int32),
         "label": tp.take(flat, place, axis=0),
         "classes": tp.full((), classes, dtype=dt.int32),
     }
-    return Labels(classes, within, spread, faults)
+    return Labels(classes, within, spread, tp.reshape(scores, axes), threshold, faults)
 
 
 def spread_weights(caller: str, weights: Any, values: Tensor) -> Tensor | None:
@@ -139,25 +175,18 @@ def spread_weights(caller: str, weights: Any, values: Tensor) -> Tensor | None:
             f"{caller}: weights {own.type} must have the shape of the labels, {values.shape}, or "
             "of its first axes"
         )
-    if own.dtype is dt.bool_:
-        own = tp.astype(own, dt.int32)
-    return tp.broadcast_to(
-        tp.reshape(own, own.shape + (1,) * (values.ndim - own.ndim)), values.shape
-    )
+    own = tp.reshape(own, own.shape + (1,) * (values.ndim - own.ndim))
+    return tp.broadcast_to(own.astype(dt.int32) if own.dtype is dt.bool_ else own, values.shape)
 
 
-def total(values: Tensor, weights: Tensor | None) -> Tensor:
-    """Return the sum of ``values``, of which each counts ``weights`` times; of booleans, int32."""
+def widened(x: Any, what: str) -> Tensor:
+    """Return numbers in the float dtype in which they are summed."""
+    numbers = as_tensor(x, what=what)
+    return numbers.astype(numbers.dtype.compute if numbers.dtype in dt.FLOATING else dt.float32)
+
+
+def _total(values: Tensor, weights: Tensor | None) -> Tensor:
+    """Return the weighted sum; counts stay int32, since float32 cannot hold those from 2**24."""
     if values.dtype is dt.bool_:
-        values = tp.astype(values, dt.int32)
+        values = values.astype(dt.int32)
     return tp.sum(values if weights is None else tp.where(weights == 0, 0, values * weights))
-
-
-def total_weight(values: Tensor, weights: Tensor | None) -> Tensor:
-    """Return the sum of the weights of ``values``."""
-    return total(tp.ones_like(values, dtype=dt.int32), weights)
-
-
-def ratio(total: Any, weight: Any) -> float:
-    """Return a mean as a Python float; NaN if nothing has weight."""
-    return float(total) / float(weight) if float(weight) else math.nan
