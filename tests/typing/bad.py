@@ -145,5 +145,5 @@ def functions(w: tp.Tensor, pair: Pair) -> None:
     tp.map(move, w)  # error
     tp.associative_scan(move, pair)  # error
     tp.train.adam("fast")  # error
-    tp.train.Adam(0.1).minimize(loss)  # error
+    tp.train.adam(0.1).minimize(loss)  # error
     tp.train.clip_by_norm({"w": w}, 1.0).sun()  # error

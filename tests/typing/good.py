@@ -244,7 +244,7 @@ def training(params: dict[str, tp.Tensor]) -> None:
     assert_type(clipped, dict[str, tp.Tensor])
     assert_type(norm, tp.Tensor)
     v = tp.Variable(norm)
-    assert_type(tp.train.Adam(0.01).minimize(lambda: loss(v)), tp.Tensor)
+    assert_type(tp.train.adam(0.01).minimize(lambda: loss(v)), tp.Tensor)
     tp.save(params, "model.safetensors")
     assert_type(tp.load("model.safetensors", nested=False), dict[str, tp.Tensor])
     assert_type(tp.load("model.safetensors", names=["w"]), dict[str, tp.Tensor])

@@ -13,7 +13,11 @@ STEPS = 12
 
 
 class Rule(NamedTuple):
-    """An optimizer, how far it moves after gradients g[0], ..., g[t - 1], and PyTorch's name."""
+    """An optimizer, how far it moves after gradients g[0], ..., g[t - 1], and PyTorch's name.
+
+    ``spec``: of its kernel, or None; ``moved``: a function of the gradients so far, and of the
+    parameter if ``sized``.
+    """
 
     optimizer: object
     spec: object
@@ -23,6 +27,7 @@ class Rule(NamedTuple):
     options: dict[str, object] | None = None
     weight_decay: float = 0.0
     shrinks: bool = False  # the parameter itself decays
+    sized: bool = False
 
 
 def decaying(values, share):
@@ -63,6 +68,43 @@ def rmsprop_all(g):
 def ahead(g):
     """Return where Nesterov's momentum points: by the next velocity, should the gradient stay."""
     return g[-1] + 0.9 * decaying(g, 0.9)
+
+
+def adadelta(g):
+    steps, accumulated = [], 0.0
+    for t in range(1, len(g) + 1):
+        scale = np.sqrt(accumulated + 1e-7) / np.sqrt(0.05 * decaying(squares(g[:t]), 0.95) + 1e-7)
+        steps.append(scale * g[t - 1])
+        accumulated = 0.05 * decaying(squares(steps), 0.95)
+    return steps[-1]
+
+
+def lion(g):
+    earlier = 0.01 * decaying(g[:-1], 0.99) if len(g) > 1 else 0.0
+    return np.sign(0.9 * earlier + 0.1 * g[-1])
+
+
+def lamb(g, p):
+    u = mean(g, 0.9) / (np.sqrt(mean(squares(g), 0.999)) + 1e-6) + 0.5 * p
+    sizes = np.linalg.norm(np.ravel(p)), np.linalg.norm(np.ravel(u))
+    return u * (sizes[0] / sizes[1] if all(sizes) else 1.0)
+
+
+def adafactor(g, p):
+    """Return the change without the learning rate of 1, which is more than t**-0.5."""
+    v = 0.0
+    for t, gradient in enumerate(g, 1):
+        keep = 1 - t**-0.8
+        v = keep * v + (1 - keep) * (gradient**2 + 1e-30)
+    if p.ndim > 1:  # the best product of a row and a column, by the divergence of the paper
+        v = v.sum(-1, keepdims=True) * v.sum(-2, keepdims=True) / v.sum((-1, -2), keepdims=True)
+    u = g[-1] / np.sqrt(v)
+    u = u / max(1.0, rms(u))
+    return u * max(rms(p), 1e-3) * len(g) ** -0.5
+
+
+def rms(x):
+    return np.sqrt(np.mean(x**2)) if x.size else 0.0
 
 
 RULES = {
@@ -120,6 +162,20 @@ RULES = {
         rmsprop_all,
         weight_decay=0.5,
     ),
+    "adadelta": Rule(tp.train.adadelta(0.3), None, 0.3, adadelta),
+    "lion": Rule(
+        tp.train.lion(0.01, weight_decay=0.5), None, 0.01, lion, weight_decay=0.5, shrinks=True
+    ),
+    "lamb": Rule(tp.train.lamb(0.1, weight_decay=0.5), None, 0.1, lamb, sized=True),
+    "adafactor": Rule(
+        tp.train.adafactor(1.0),
+        None,
+        1.0,
+        adafactor,
+        "Adafactor",
+        {"eps": (None, 1e-3)},
+        sized=True,
+    ),
 }
 
 
@@ -138,8 +194,9 @@ def expected(rule, start, gradients):
     """Return the parameter after each step, in float64, from the whole history of gradients."""
     p, history, found = start.astype(np.float64), [], []
     for gradient in gradients:
+        before = p
         history.append(gradient + (0.0 if rule.shrinks else rule.weight_decay) * p)
         p = p * (1 - rule.rate * rule.weight_decay) if rule.shrinks else p
-        p = p - rule.rate * rule.moved(history)
+        p = p - rule.rate * rule.moved(history, *([before] if rule.sized else []))
         found.append(p)
     return found

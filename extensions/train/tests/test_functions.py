@@ -1,4 +1,4 @@
-"""tp.train: optimizers as pure functions, schedules and clipping, against formulas in NumPy."""
+"""tp.train: refusals, schedules and clipping, against formulas in NumPy."""
 
 from __future__ import annotations
 
@@ -11,80 +11,7 @@ import tensorplug as tp
 from tensorplug.errors import ArgumentError, CompileError, DTypeError, ShapeError
 from tensorplug.plugin import tree
 
-from . import test_variables as formulas
-
 train = tp.train
-
-MAKE = {
-    formulas.sgd: train.sgd,
-    formulas.momentum: lambda rate: train.momentum(rate, 0.9),
-    formulas.nesterov: lambda rate: train.momentum(rate, 0.9, nesterov=True),
-    formulas.adagrad: train.adagrad,
-    formulas.adadelta: train.adadelta,
-    formulas.adam: train.adam,
-    formulas.adamax: lambda rate: train.adamax(rate, decay=0.1),
-    formulas.rmsprop: lambda rate: train.rmsprop(rate, momentum=0.5),
-    formulas.centered: lambda rate: train.rmsprop(rate, momentum=0.5, centered=True),
-}
-RATES = {
-    "number": lambda: 0.3,
-    "tensor": lambda: tp.asarray(0.3, dtype=tp.float64),
-    "schedule": lambda: lambda step: 0.3 + 0.0 * tp.astype(step, tp.float64),
-}
-for_each = pytest.mark.parametrize("formula", MAKE, ids=lambda formula: formula.__name__)
-
-
-def _close(actual, expected, formula, dtype):
-    # The spread of the centered RMSProp is a small difference of two means.
-    rtol = {"float64": 1e-10, "float32": 2e-3 if formula is formulas.centered else 3e-5}[dtype]
-    np.testing.assert_allclose(actual.numpy(), expected, rtol=rtol)
-
-
-@for_each
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("rate", RATES)
-@pytest.mark.parametrize("compiled", [False, True])
-def test_steps(formula, dtype, rate, compiled):
-    optimizer = MAKE[formula](RATES[rate]())
-    start = np.array([1.0, -2.0, 0.5])
-    params = {
-        "w": tp.asarray(start, dtype=dtype),
-        "rest": [tp.asarray(start[:1] * 0, dtype=dtype)],
-    }
-    wrap = tp.compile if compiled else lambda f: f
-    update, step = wrap(optimizer.update), wrap(optimizer.step)
-    state = again = optimizer.init(params)
-    moved, expected, kept = params, start, {}
-    for t, g in enumerate(formulas.GRADIENTS, 1):
-        gradients = {"w": tp.asarray(g, dtype=dtype), "rest": [tp.asarray(g[2:], dtype=dtype)]}
-        updates, state = update(gradients, state, params)
-        params = train.apply_updates(params, updates)
-        moved, again = step(gradients, again, moved)
-        expected = formula(expected, g, kept, t)
-        for result in (params, moved):
-            assert tree.paths(result) == ["['w']", "['rest'][0]"]
-            assert (str(result["w"].dtype), result["w"].shape) == (dtype, (3,))
-            _close(result["w"], expected, formula, dtype)
-    assert state["step"].type == tp.TensorType(tp.int32, ())
-    assert int(state["step"]) == int(again["step"]) == len(formulas.GRADIENTS)
-
-
-@for_each
-def test_complex_parameters_move_as_their_parts(formula):
-    optimizer = MAKE[formula](0.3)
-    real, imaginary = np.array([1.0, -2.0], np.float32), np.array([0.5, 3.0], np.float32)
-    whole = tp.asarray((real + 1j * imaginary).astype(np.complex64))
-    parts = [tp.asarray(real), tp.asarray(imaginary)]
-    states = [optimizer.init(whole), optimizer.init(parts)]
-    for g in formulas.GRADIENTS.astype(np.float32):
-        dual = tp.asarray((g[:2] + 1j * g[1:]).astype(np.complex64))
-        updates, states[0] = optimizer.update(dual, states[0])
-        whole = train.apply_updates(whole, updates)
-        pair = [tp.asarray(g[:2]), tp.asarray(g[1:])]
-        parts, states[1] = optimizer.step(pair, states[1], parts)
-    np.testing.assert_allclose(whole.numpy().real, parts[0].numpy(), rtol=1e-5)
-    np.testing.assert_allclose(whole.numpy().imag, parts[1].numpy(), rtol=1e-5)
-
 
 REFUSALS = {
     "an integer parameter": (
@@ -124,11 +51,6 @@ REFUSALS = {
         ArgumentError,
         "sgd: learning_rate must be a number or a tensor of rank 0 or a function .*, got 'fast'",
     ),
-    "rates in a list": (
-        lambda: train.SGD([0.1]),
-        ArgumentError,
-        r"learning_rate must be a number .* function of the step, got \[0\.1\]",
-    ),
     "a schedule without a number": (
         lambda: train.sgd(lambda _: None).update(tp.zeros(2), {"step": 0}),
         ArgumentError,
@@ -164,6 +86,102 @@ REFUSALS = {
         ArgumentError,
         "constant: value must be a number, got 'high'",
     ),
+    "a cycle that only rises": (
+        lambda: train.one_cycle(0.1, 10, rising=1.0),
+        ArgumentError,
+        r"one_cycle: rising must be below 1, got 1\.0",
+    ),
+    "a rate of text in a cycle": (
+        lambda: train.one_cycle("high", 10),
+        ArgumentError,
+        "one_cycle: peak must be a number, got 'high'",
+    ),
+    "a mask of numbers": (
+        lambda: train.sgd(weight_decay=0.5, mask=[1]).step(
+            [tp.zeros(2)], {"step": 0}, [tp.zeros(2)]
+        ),
+        ArgumentError,
+        r"sgd: mask\[0\] must be a bool, got 1",
+    ),
+    "a mask of another structure": (
+        lambda: train.sgd(weight_decay=0.5, mask=lambda _: [True, False]).step(
+            [tp.zeros(2)], {"step": 0}, [tp.zeros(2)]
+        ),
+        ArgumentError,
+        r"sgd: mask is list of \[0, 1\], but list of \[0\] is needed",
+    ),
+    "a negative decay of weights": (
+        lambda: train.adam(weight_decay=-1.0),
+        ArgumentError,
+        r"adam: weight_decay must be .*, got -1\.0",
+    ),
+    "no parameters to decay": (
+        lambda: train.adamw().update(tp.ones(2), train.adamw().init(tp.ones(2))),
+        ArgumentError,
+        "adamw: update needs params for weight_decay",
+    ),
+    "no parameters to measure": (
+        lambda: train.lamb().update(tp.ones(2), train.lamb().init(tp.ones(2))),
+        ArgumentError,
+        "lamb: update needs params",
+    ),
+    "complex parameters": (
+        lambda: train.adafactor().init(tp.ones(2, dtype=tp.complex64)),
+        DTypeError,
+        r"adafactor: parameters must be real, got complex64\[2\]",
+    ),
+    "a search without a loss": (
+        lambda: train.lbfgs().step(tp.ones(2), train.lbfgs().init(tp.ones(2)), tp.ones(2)),
+        ArgumentError,
+        "lbfgs: step and update need value_fn=",
+    ),
+    "variables of a search": (
+        lambda: train.lbfgs().apply_gradients([(tp.Variable(1.0), 1.0)]),
+        ArgumentError,
+        "so there is no minimize",
+    ),
+    "a state of other sizes": (
+        lambda: train.lbfgs().step(
+            tp.ones(2), train.lbfgs(3).init(tp.ones(2)), tp.ones(2), value_fn=tp.sum
+        ),
+        ArgumentError,
+        r"moves of shape \[10, 2\], got .*'moves': 'float32\[3,2\]'",
+    ),
+    "no memory": (
+        lambda: train.lbfgs(0),
+        ArgumentError,
+        "lbfgs: memory must be a positive integer, got 0",
+    ),
+    "conditions that exclude each other": (
+        lambda: train.lbfgs(sufficient=0.9, curvature=0.5),
+        ArgumentError,
+        r"0 < sufficient < curvature < 1 must hold, got 0\.9 and 0\.5",
+    ),
+    "a chain without an optimizer": (
+        lambda: train.chain(train.clip_by_norm),
+        ArgumentError,
+        "chain: the last part must be an optimizer, got",
+    ),
+    "a chain of numbers": (
+        lambda: train.chain(1.0, train.sgd()),
+        ArgumentError,
+        r"chain: all parts but the last must be functions of gradients, got 1\.0",
+    ),
+    "batches of no steps": (
+        lambda: train.accumulate(train.sgd(), 0),
+        ArgumentError,
+        "accumulate: every must be a positive integer, got 0",
+    ),
+    "what is no optimizer": (
+        lambda: train.accumulate(0.1, 2),
+        ArgumentError,
+        r"accumulate: optimizer must be an optimizer, got 0\.1",
+    ),
+    "a mean that keeps all": (
+        lambda: train.ema(1.0),
+        ArgumentError,
+        r"ema: decay must be a number from 0 to below 1, got 1\.0",
+    ),
     "a norm of 0": (
         lambda: train.clip_by_global_norm([tp.zeros(2)], 0),
         ArgumentError,
@@ -186,6 +204,11 @@ def test_refusals_name_the_place(name):
 
 # Schedules ------------------------------------------------------------------------------
 
+
+def _cosine(begin, end, share):
+    return end + (begin - end) * (1 + math.cos(math.pi * min(share, 1))) / 2
+
+
 SCHEDULES = {
     "constant": (lambda: train.constant(0.3), lambda _: 0.3),
     "exponential": (
@@ -198,7 +221,7 @@ SCHEDULES = {
     ),
     "cosine": (
         lambda: train.cosine_decay(0.5, 20, 0.1),
-        lambda t: 0.3 + 0.2 * math.cos(math.pi * t / 20) if t < 20 else 0.1,
+        lambda t: _cosine(0.5, 0.1, t / 20),
     ),
     "polynomial": (
         lambda: train.polynomial_decay(0.5, 20, 0.1, 2.0),
@@ -207,6 +230,10 @@ SCHEDULES = {
     "piecewise": (
         lambda: train.piecewise_constant([3, 8, 20], [0.1, 0.7, 0.2, 0.05]),
         lambda t: 0.1 if t < 3 else 0.7 if t < 8 else 0.2 if t < 20 else 0.05,
+    ),
+    "one cycle": (
+        lambda: train.one_cycle(0.5, 20, rising=0.4),
+        lambda t: _cosine(0.02, 0.5, t / 8) if t < 8 else _cosine(0.5, 2e-6, (t - 8) / 12),
     ),
     "warm-up": (lambda: train.warmup(0.5, 4), lambda t: min(t, 4) / 8),
     "warm-up of a cosine": (
@@ -231,36 +258,43 @@ def test_schedules(name):
                 assert float(each(t)) == float(rate)
 
 
-@pytest.mark.parametrize("name", SCHEDULES)
 @pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("name", SCHEDULES)
 def test_a_schedule_as_a_learning_rate(name, compiled):
     make, formula = SCHEDULES[name]
-    w = tp.Variable([0.0], name="w")
-    optimizer = train.SGD(make())
-    step = lambda: optimizer.apply_gradients({"w": tp.asarray([-1.0])})  # noqa: E731
-    step = tp.compile(step) if compiled else step
-    total = 0.0
+    optimizer, w, total = train.sgd(make()), tp.asarray([0.0]), 0.0
+    state, step = optimizer.init(w), tp.compile(optimizer.step) if compiled else optimizer.step
     for t in range(12):
-        step()
+        w, state = step(tp.asarray([-1.0]), state, w)
         total += formula(t)
         np.testing.assert_allclose(w.numpy(), [total], rtol=1e-5, atol=1e-7)
 
 
-def test_any_function_is_a_schedule():
-    w = tp.Variable([0.0], name="w")
-    for schedule, expected in (
-        (lambda step: 0.5 * 0.5**step, 0.5 + 0.25),
-        (lambda step: 2.0 if step < 1 else 1.0, 3.0),  # reads the number
-        (lambda step: 2, 4.0),  # noqa: ARG005
-    ):
-        w.assign([0.0])
-        optimizer = train.SGD(schedule)
-        for _ in range(2):
-            optimizer.apply_gradients({"w": tp.asarray([-1.0])})
-        assert w.item() == expected
-    optimizer = train.SGD(lambda step: 2.0 if step < 1 else 1.0)
+RATES = {
+    "a number": lambda: 0.3,
+    "a wide tensor": lambda: tp.asarray(0.3, dtype=tp.float64),
+    "a schedule of wide numbers": lambda: lambda step: 0.3 + 0.0 * tp.astype(step, tp.float64),
+    "a schedule that reads the step": lambda: lambda step: 0.3 if step < 9 else 1.0,
+    "a schedule of numbers": lambda: lambda _: 0.3,
+}
+
+
+@pytest.mark.parametrize("name", RATES)
+@pytest.mark.parametrize("make", [train.sgd, train.adam, train.adafactor])
+def test_rates_are_numbers_tensors_and_schedules(name, make):
+    start = tp.asarray([1.0, -2.0])
+    found = [
+        optimizer.step(start, optimizer.init(start), start)[0]
+        for optimizer in (make(RATES[name]()), make(0.3))
+    ]
+    assert found[0].type == start.type
+    np.testing.assert_allclose(found[0].numpy(), found[1].numpy(), rtol=1e-6)
+
+
+def test_a_program_cannot_read_the_step():
+    optimizer, w = train.sgd(lambda step: 2.0 if step < 1 else 1.0), tp.asarray(1.0)
     with pytest.raises(CompileError, match=r"Use where"):
-        tp.compile(lambda g: optimizer.apply_gradients({"w": g}))(tp.asarray([1.0]))
+        tp.compile(optimizer.step)(w, optimizer.init(w), w)
 
 
 # Clipping -------------------------------------------------------------------------------

@@ -52,14 +52,17 @@ def follow(rule, dtype):
     assert (int(state["step"]), state["step"].dtype) == (12, tp.int32)
 
 
-@pytest.mark.parametrize("name", RULES)
+FUSED = [name for name, rule in RULES.items() if rule.spec]
+
+
+@pytest.mark.parametrize("name", FUSED)
 def test_every_step(place, name):
     rule = RULES[name]
     assert tp.explain(rule.spec.name, backend=tp.get_backend()).how == place
     follow(rule, "float32")
 
 
-@pytest.mark.parametrize("name", RULES)
+@pytest.mark.parametrize("name", FUSED)
 @pytest.mark.parametrize("how", ["native", "decomposed"])
 def test_every_step_in_float64(name, how):
     rule = RULES[name]
@@ -67,6 +70,12 @@ def test_every_step_in_float64(name, how):
         tp.unregister_kernel(rule.spec, "cpu")
     assert tp.explain(rule.spec.name, backend="cpu").how == how
     follow(rule, "float64")
+
+
+@pytest.mark.parametrize("name", [name for name in RULES if name not in FUSED])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_every_step_without_kernels(name, dtype):
+    follow(RULES[name], dtype)
 
 
 @pytest.mark.usefixtures("place")

@@ -34,7 +34,7 @@ def assign(w: tp.Variable, x: tp.Tensor) -> Any:
 
 
 def train(w: tp.Variable, x: tp.Tensor) -> Any:
-    optimizer = tp.train.Adam(0.1)
+    optimizer = tp.train.adam(0.1)
     return tp.compile(lambda x: optimizer.minimize(lambda: tp.sum(tp.square(w - x)), [w]))(x)
 
 

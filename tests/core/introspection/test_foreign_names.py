@@ -72,7 +72,7 @@ def test_each_name_is_in_one_table_once():
         ("", "relu", "here it is tensorplug.nn.relu"),
         ("", "Conv2D", "here it is tensorplug.nn.conv2d"),
         ("", "adam", "here it is tensorplug.train.adam"),
-        ("", "Adam", "here it is tensorplug.train.Adam"),
+        ("", "Adam", "here it is tensorplug.train.adam"),
         ("", "reshap", "did you mean tensorplug.reshape?"),
         ("", "rehsape", "did you mean tensorplug.reshape?"),
         ("", "softmx", "did you mean tensorplug.nn.softmax?"),

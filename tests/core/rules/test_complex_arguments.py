@@ -266,9 +266,9 @@ def test_gradients_of_variables() -> None:
 @pytest.mark.usefixtures("own_engine")
 def test_an_optimizer_goes_on_where_another_stopped() -> None:
     v = tp.Variable(SQUARE, name="v")
-    first, second = train.Adam(0.1), train.Adam(0.1)
+    first, second = train.adam(0.1), train.adam(0.1)
     first.minimize(lambda: square(v @ v))
-    second.set_weights(first.weights())
+    second.state = first.state
     start = v.read()
     gradient = tp.grad(lambda a: square(a @ a))(start)
     first.apply_gradients({"v": gradient})

@@ -206,7 +206,7 @@ CASES = {  # error: call, what the message says
             lambda: tp.train.piecewise_constant(1, [1.0]),
             "piecewise_constant: boundaries must be a list, got 1",
         ),
-        (lambda: tp.train.SGD(deep()), "got an object of class list"),
+        (lambda: tp.train.sgd(deep()), "got an object of class list"),
         (
             lambda: tp.testing.check_grads(tp.exp, (X,), seed=cyclic()),
             "check_grads: seed must be an integer, got [[...]]",

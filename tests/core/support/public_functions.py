@@ -36,7 +36,7 @@ PUBLIC: dict[str, Any] = {
     for name in getattr(module, "__all__", ())
     if inspect.isfunction(value := getattr(module, name)) or inspect.isclass(value)
 }
-"""All public functions and classes: ``"tp.sum"``, ``"tp.train.Adam"``."""
+"""All public functions and classes: ``"tp.sum"``, ``"tp.train.ema"``."""
 PUBLIC_HOMES = {value.__module__ for value in PUBLIC.values()} | {"tensorplug.typing"}
 
 

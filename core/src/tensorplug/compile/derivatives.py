@@ -287,11 +287,7 @@ class _ProgramNode(FunctionNode):
     ) -> dict[int, Tensor]:
         """Record a call of the function itself, so that its gradients are on the tape, too."""
         special = self.special
-        if (
-            special.assigns
-            or special.held
-            or any(not hasattr(read.source, "_reading") for read in special.reads)
-        ):
+        if special.assigns or any(not hasattr(read.source, "_reading") for read in special.reads):
             raise GradientError(
                 "compile: a second derivative of a compiled function calls the function again, "
                 "which must therefore not assign to variables or draw from a generator. Compile "

@@ -167,14 +167,6 @@ class _Unrolled:
         with use_context(self._outside):
             variable._hold(Tensor._of(operand.buffer, operand.placement))
 
-    def get(self, cell: Any) -> Any:
-        """Return the number that a Python object holds."""
-        return cell.value
-
-    def set(self, cell: Any, value: Any) -> None:
-        """Replace the number that a Python object holds."""
-        cell.value = value
-
     def check(self, check: Callable[[], None]) -> None:
         """Do nothing: the function runs once."""
 

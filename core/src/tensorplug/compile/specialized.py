@@ -52,14 +52,13 @@ class Specialized:
         self.result = traced.result
         self.reads = traced.reads
         self.assigns = traced.assigns
-        self.held = traced.held
         self.changed = traced.changed
         self.committed = traced.committed
         self.placements = [self.place(value.placement) for value in traced.wanted]
         # The signature includes the tensors' devices, so this holds for each call.
         transfers = any(tensor._placement.device is not self.device for tensor in arguments)
         self.prepares = bool(self.reads or transfers)
-        self.effects = bool(self.assigns or self.held)
+        self.effects = bool(self.assigns)
         self.numeric = bool(self.floats.given or self.floats.operations)
         self.single = self.result.rebuild is rebuild_leaf and len(self.result.places) == 1
 
@@ -152,20 +151,18 @@ class Specialized:
             tensor._node = node
             tensors.append(tensor)
         if self.effects:
-            self._assign(tensors, numbers)
+            self._assign(tensors)
         if context.scope is not None:
             for tensor in tensors:
                 context.scope.adopt(tensor)
         return tensors[0] if self.single else self.result.with_tensors(tensors, numbers)
 
-    def _assign(self, tensors: list[Tensor], numbers: Sequence[float]) -> None:
-        """Assign to variables and held numbers; take the former out of ``tensors``."""
+    def _assign(self, tensors: list[Tensor]) -> None:
+        """Assign to variables; take the new contents out of ``tensors``."""
         count = len(self.result.places)
         for variable, tensor in zip(self.assigns, tensors[count:], strict=True):
             variable.assign(tensor)
         del tensors[count:]
-        for cell, at, number in self.held:
-            cell.value = number if at is None else numbers[at]
 
 
 def upload(device: Device, floats: Floats, numbers: Sequence[float]) -> list[Buffer]:

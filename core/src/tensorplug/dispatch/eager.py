@@ -77,14 +77,6 @@ class Eager:
         """Return a new key of a generator, of ``type_``."""
         return generator._draw()
 
-    def get(self, cell: Any) -> Any:
-        """Return the number that a Python object holds."""
-        return cell.value
-
-    def set(self, cell: Any, value: Any) -> None:
-        """Replace the number that a Python object holds."""
-        cell.value = value
-
     def check(self, check: Callable[[], None]) -> None:
         """Let each run of the program that is being traced call ``check`` first."""
 

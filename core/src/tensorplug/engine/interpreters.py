@@ -375,14 +375,6 @@ class Interpreter(ABC):
         with use_context(_outside()):
             return generator.key()  # type: ignore[no-any-return]  # of any class
 
-    def get(self, cell: Any) -> Any:
-        """Return the number that a Python object holds."""
-        return self.real.interpreter.get(cell)
-
-    def set(self, cell: Any, value: Any) -> None:
-        """Replace the number that a Python object holds."""
-        _outside().interpreter.set(cell, value)
-
     def check(self, check: Callable[[], None]) -> None:
         """Let each run of the program that is being traced call ``check`` first."""
         self.real.interpreter.check(check)

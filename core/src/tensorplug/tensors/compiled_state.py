@@ -1,7 +1,7 @@
 """State that an object holds between calls, and that compiled functions read and set at each call.
 
-Optimizers hold their step and their means in it. Outside of tracing these are plain numbers and
-tensors; in tracing, the program gets them as inputs, and each run of it sets them.
+Optimizers hold the state of variables in it. Outside of tracing these are plain tensors; in
+tracing, the program gets them as inputs, and each run of it sets them.
 """
 
 from __future__ import annotations
@@ -10,29 +10,12 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.dispatch.context import Context, current_context, engine_of, use_context
-from tensorplug.tensors.variable import Variable, alias, variables_of
+from tensorplug.tensors.variable import Variable, variables_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tensorplug.dispatch.tensor import Tensor
-
-
-class HeldNumber:
-    """A number that may change between calls of a compiled function."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: float) -> None:
-        self.value: float = value
-
-    def get(self) -> Any:
-        """Return the number; in tracing, one that stands for it."""
-        return current_context().interpreter.get(self)
-
-    def set(self, value: Any) -> None:
-        """Replace the number; in tracing, let each run of the program do so."""
-        current_context().interpreter.set(self, value)
 
 
 class Slot(Variable):
@@ -51,35 +34,6 @@ class Slot(Variable):
     def set(self, value: Tensor) -> None:
         """Replace the contents by ``value``, which has their type."""
         self._hold(value)
-
-
-class HeldTensor:
-    """A slot that is made at its first use, with the result of ``make`` as contents."""
-
-    __slots__ = ("_make", "_name", "_slot")
-
-    def __init__(self, make: Callable[[], Tensor], name: str) -> None:
-        self._make = make
-        self._name = name
-        self._slot: Slot | None = None
-
-    def get(self) -> Tensor:
-        """Return the contents, which the caller must not dispose of."""
-        return self._found().get()
-
-    def read(self) -> Tensor:
-        """Return a tensor with the contents, of which the caller may dispose."""
-        return alias(self.get())
-
-    def set(self, value: Tensor) -> None:
-        """Replace the contents by ``value``, which has their type."""
-        self._found().set(value)
-
-    def _found(self) -> Slot:
-        if self._slot is None:
-            with outside_tracing():
-                self._slot = Slot(self._make(), self._name)
-        return self._slot
 
 
 def outside_tracing() -> AbstractContextManager[Any]:

@@ -1,14 +1,15 @@
 """Training: optimizers, learning-rate schedules, clipping of gradients.
 
-Functions such as ``adam`` return optimizers as pure functions on trees of tensors; classes such
-as ``Adam`` apply the same formulas to variables and hold the state. Both work in compiled
-functions. A schedule can be passed wherever a learning rate is expected.
+Functions such as ``adam`` return optimizers as pure functions on trees of tensors, which can also
+update variables (``minimize``). Both work in compiled functions. A schedule can be passed wherever
+a learning rate is expected.
 """
 
 from __future__ import annotations
 
 from tensorplug_train import initializers, layers, metrics
 from tensorplug_train.clipping import clip_by_global_norm, clip_by_norm, global_norm
+from tensorplug_train.composition import accumulate, chain, ema
 from tensorplug_train.data import Batches, batches, padded_batches
 from tensorplug_train.fitting.callbacks import CsvLog, EarlyStopping, Epoch, TensorBoardLog
 from tensorplug_train.fitting.checkpoints import Checkpoints
@@ -16,26 +17,31 @@ from tensorplug_train.fitting.curves import curves
 from tensorplug_train.fitting.fit import Fit, fit
 from tensorplug_train.fitting.learning_rates import LearningRates, find_learning_rate
 from tensorplug_train.fitting.objective import Outcome, supervised
+from tensorplug_train.large_scale import adafactor, lamb, lion
 from tensorplug_train.loss_scaling import LossScale, LossScaled
-from tensorplug_train.optimizer import Optimizer
-from tensorplug_train.optimizers import SGD, Adadelta, Adagrad, Adam, Adamax, Momentum, RMSProp
-from tensorplug_train.rules import adadelta, adagrad, adam, adamax, adamw, momentum, rmsprop, sgd
+from tensorplug_train.quasi_newton import lbfgs
+from tensorplug_train.rules import (
+    adadelta,
+    adagrad,
+    adam,
+    adamax,
+    adamw,
+    momentum,
+    rmsprop,
+    sgd,
+)
 from tensorplug_train.schedules import (
     constant,
     cosine_decay,
     exponential_decay,
+    one_cycle,
     piecewise_constant,
     polynomial_decay,
     warmup,
 )
-from tensorplug_train.transformations import GradientTransformation, apply_updates
+from tensorplug_train.transformation import GradientTransformation, apply_updates
 
 __all__ = [
-    "SGD",
-    "Adadelta",
-    "Adagrad",
-    "Adam",
-    "Adamax",
     "Batches",
     "Checkpoints",
     "CsvLog",
@@ -46,31 +52,36 @@ __all__ = [
     "LearningRates",
     "LossScale",
     "LossScaled",
-    "Momentum",
-    "Optimizer",
     "Outcome",
-    "RMSProp",
     "TensorBoardLog",
+    "accumulate",
     "adadelta",
+    "adafactor",
     "adagrad",
     "adam",
     "adamax",
     "adamw",
     "apply_updates",
     "batches",
+    "chain",
     "clip_by_global_norm",
     "clip_by_norm",
     "constant",
     "cosine_decay",
     "curves",
+    "ema",
     "exponential_decay",
     "find_learning_rate",
     "fit",
     "global_norm",
     "initializers",
+    "lamb",
     "layers",
+    "lbfgs",
+    "lion",
     "metrics",
     "momentum",
+    "one_cycle",
     "padded_batches",
     "piecewise_constant",
     "polynomial_decay",

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import tensorplug as tp
-from tensorplug.plugin import ArgumentError, DTypeError, arguments, as_tensor, tree
+from tensorplug.plugin import ArgumentError, arguments, as_tensor, tree
 from tensorplug.plugin import dtypes as dt
+from tensorplug_train.transformation import named_leaves
 
 if TYPE_CHECKING:
     from tensorplug import Tensor
@@ -31,7 +32,8 @@ def global_norm(gradients: Any) -> Tensor:
         5.0
 
     """
-    squares = [_sum_of_squares("global_norm", *named) for named in _named(gradients)]
+    leaves = named_leaves("global_norm: gradients", gradients)
+    squares = [sum_of_squares(leaf) for _, leaf in leaves]
     total = sum(squares[1:], squares[0]) if squares else as_tensor(0.0)
     return tp.sqrt(total)
 
@@ -84,15 +86,11 @@ def clip_by_norm(gradients: T, max_norm: float) -> T:
     """
     _check_norm("clip_by_norm", max_norm)
     clipped = []
-    for where, leaf in _named(gradients):
-        norm = tp.sqrt(_sum_of_squares("clip_by_norm", where, leaf))
+    for _, leaf in named_leaves("clip_by_norm: gradients", gradients):
+        norm = tp.sqrt(sum_of_squares(leaf))
         clipped.append(_scaled(leaf, max_norm / tp.maximum(norm, max_norm)))
     rebuilt: T = tree.flatten(gradients)[1](clipped)
     return rebuilt
-
-
-def _named(gradients: Any) -> list[tuple[str, Any]]:
-    return list(zip(tree.paths(gradients), tree.flatten(gradients)[0], strict=True))
 
 
 def _scaled(leaf: Tensor, factor: Tensor) -> Tensor:
@@ -100,15 +98,8 @@ def _scaled(leaf: Tensor, factor: Tensor) -> Tensor:
     return leaf * own
 
 
-def _sum_of_squares(who: str, where: str, leaf: Any) -> Tensor:
-    if not hasattr(leaf, "_placement"):
-        raise ArgumentError(
-            f"{who}: gradients{where} must be a tensor, got {arguments.quoted(leaf)}"
-        )
-    if leaf.dtype not in dt.INEXACT:
-        raise DTypeError(
-            f"{who}: gradients{where} is {leaf.type}, but must be of floating or complex numbers"
-        )
+def sum_of_squares(leaf: Tensor) -> Tensor:
+    """Return the sum of the squared magnitudes of all elements, in float32 at least."""
     size = tp.abs(leaf)
     wide = size.astype(size.dtype.compute, copy=False)
     return tp.sum(tp.square(wide))

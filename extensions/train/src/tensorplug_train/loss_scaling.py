@@ -6,21 +6,18 @@ gradients are not finite is skipped. (Micikevicius et al., "Mixed precision trai
 
 from __future__ import annotations
 
-from functools import partial
 from math import isfinite as is_finite_number
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import tensorplug as tp
 from tensorplug import Tensor
-from tensorplug.plugin import ArgumentError, TensorType, arguments, as_tensor, compiled_state, tree
+from tensorplug.plugin import ArgumentError, arguments, tree
 from tensorplug.plugin import dtypes as dt
-from tensorplug_train.transformations import check_inexact
+from tensorplug_train.transformation import GradientTransformation, choose, named_leaves
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
-    from tensorplug.plugin import DType
-    from tensorplug_train.transformations import GradientTransformation
 
 T = TypeVar("T")  # a tree of tensors
 
@@ -127,12 +124,13 @@ class LossScale:
         return {_SCALE: tp.where(finite, grown, shrunk), _FINITE: tp.where(kept, steps, 0)}
 
 
-class LossScaled:
+class LossScaled(GradientTransformation):
     """An optimizer for the gradients of a scaled loss; it skips steps that are not finite.
 
-    It has the functions of a ``GradientTransformation``, and ``scale`` for the loss. A skipped
-    step changes neither parameters nor the optimizer's state, only the factor. No data is read,
-    so this works in compiled functions, too.
+    ``step``, ``update`` and ``apply_gradients`` take gradients of ``scale(loss, state)``, the loss
+    times the factor; ``minimize`` scales by itself, and returns the loss. A skipped step changes
+    neither parameters nor the optimizer's state, only the factor. No data is read, so this works
+    in compiled functions, too.
 
     Args:
         optimizer: what ``sgd``, ``adam`` and the others return.
@@ -169,68 +167,43 @@ class LossScaled:
         return self._loss_scale.scale(loss, state["loss_scale"])
 
     def step(
-        self, gradients: Any, state: Mapping[str, Any], params: T
+        self,
+        gradients: Any,
+        state: Mapping[str, Any],
+        params: T,
+        *,
+        value: Tensor | None = None,
+        value_fn: Callable[[Any], Tensor] | None = None,
     ) -> tuple[T, dict[str, Any]]:
         """Return the new parameters and the new state; args and errors as of the optimizer's."""
         unscaled, finite = self._loss_scale.unscale(gradients, state["loss_scale"])
-        moved, after = self._optimizer.step(unscaled, state["optimizer"], params)
-        return _choose(finite, moved, params), self._after(state, after, finite)
+        moved, after = self._optimizer.step(
+            unscaled, state["optimizer"], params, value=value, value_fn=value_fn
+        )
+        return choose(finite, moved, params), self._after(state, after, finite)
 
     def update(
-        self, gradients: T, state: Mapping[str, Any], params: Any = None
+        self,
+        gradients: T,
+        state: Mapping[str, Any],
+        params: Any = None,
+        *,
+        value: Tensor | None = None,
+        value_fn: Callable[[Any], Tensor] | None = None,
     ) -> tuple[T, dict[str, Any]]:
         """Return what to add to the parameters, zeros if skipped, and the new state."""
         unscaled, finite = self._loss_scale.unscale(gradients, state["loss_scale"])
-        updates, after = self._optimizer.update(unscaled, state["optimizer"], params)
+        updates, after = self._optimizer.update(
+            unscaled, state["optimizer"], params, value=value, value_fn=value_fn
+        )
         nothing = tree.tree_map(tp.zeros_like, updates)
-        return _choose(finite, updates, nothing), self._after(state, after, finite)
+        return choose(finite, updates, nothing), self._after(state, after, finite)
 
     def _after(self, state: Mapping[str, Any], after: Any, finite: Tensor) -> dict[str, Any]:
         return {
             "loss_scale": self._loss_scale.update(state["loss_scale"], finite),
-            "optimizer": _choose(finite, after, state["optimizer"]),
+            "optimizer": choose(finite, after, state["optimizer"]),
         }
-
-
-class HeldScale:
-    """A loss scale, and its state between the steps of an optimizer."""
-
-    def __init__(self, loss_scale: LossScale) -> None:
-        self.loss_scale = loss_scale
-        self._held = {
-            name: compiled_state.HeldTensor(partial(self._first, name), name) for name in _DTYPES
-        }
-
-    def _first(self, name: str) -> Tensor:
-        return self.loss_scale.init()[name]
-
-    def get(self) -> dict[str, Tensor]:
-        """Return the state."""
-        return {name: held.read() for name, held in self._held.items()}
-
-    def set(self, state: Mapping[str, Tensor]) -> None:
-        """Replace the state."""
-        for name, held in self._held.items():
-            held.set(state[name])
-
-    def restore(self, state: Any) -> None:
-        """Replace the state.
-
-        Raises:
-            ArgumentError: it is not a state of a loss scale.
-
-        """
-        if not hasattr(state, "keys") or set(state) != set(_DTYPES):
-            got = sorted(state) if hasattr(state, "keys") else arguments.quoted(state)
-            raise ArgumentError(f"set_weights: loss_scale needs {sorted(_DTYPES)}, got {got}")
-        values = {name: _tensor(state[name], _DTYPES[name]) for name in _DTYPES}
-        for name, value in values.items():
-            wanted = TensorType(_DTYPES[name], ())
-            if value.type != wanted:
-                raise ArgumentError(
-                    f"set_weights: loss_scale[{name!r}] must be {wanted}, got {value.type}"
-                )
-        self.set(values)
 
 
 def divided(gradients: T, scale: Tensor, who: str) -> T:
@@ -242,14 +215,12 @@ def divided(gradients: T, scale: Tensor, who: str) -> T:
         ArgumentError, DTypeError: a leaf is not a tensor of floating or complex numbers.
 
     """
-    leaves, build = tree.flatten(gradients)
     found = []
-    for where, leaf in zip(tree.paths(gradients), leaves, strict=True):
-        check_inexact(leaf, f"{who}: gradients{where}")
+    for _, leaf in named_leaves(f"{who}: gradients", gradients):
         wide = tp.astype(leaf, leaf.dtype.compute, copy=False)
         divisor = tp.astype(scale, dt.real_part(wide.dtype), copy=False)
         found.append(tp.astype(wide / divisor, leaf.dtype, copy=False))
-    rebuilt: T = build(found)
+    rebuilt: T = tree.flatten(gradients)[1](found)
     return rebuilt
 
 
@@ -259,15 +230,6 @@ def all_finite(tensors: Iterable[Tensor]) -> Tensor:
     for tensor in tensors:
         finite = tp.logical_and(finite, tp.all(tp.isfinite(tensor)))
     return finite
-
-
-def _choose(condition: Tensor, chosen: T, other: T) -> T:
-    found: T = tree.tree_map(lambda one, two: tp.where(condition, one, two), chosen, other)
-    return found
-
-
-def _tensor(value: Any, dtype: DType) -> Tensor:
-    return value if isinstance(value, Tensor) else as_tensor(value, dtype)
 
 
 def _number(value: Any, name: str, allowed: str, fits: Any) -> float:

@@ -10,23 +10,28 @@ from typing import TYPE_CHECKING, Any, Final
 
 import tensorplug as tp
 from tensorplug_train import specs
-from tensorplug_train.transformations import FusedStep, GradientTransformation, decayed
+from tensorplug_train.rule import FusedStep, Rule, decayed
 
 if TYPE_CHECKING:
     from tensorplug import Tensor
-    from tensorplug_train.transformations import LearningRate, Numbers, Slots
+    from tensorplug_train.rule import LearningRate, Mask, Numbers, Slots
+    from tensorplug_train.transformation import GradientTransformation
 
 EPSILON: Final = 1e-7
 
 
 def sgd(
-    learning_rate: LearningRate = 0.01, *, weight_decay: float = 0.0
+    learning_rate: LearningRate = 0.01, *, weight_decay: float = 0.0, mask: Mask | None = None
 ) -> GradientTransformation:
     """Return gradient descent: ``w -= lr * g``.
 
     Here and below, ``learning_rate`` is a number, a tensor of rank 0, or a schedule: a function
     of the number of steps taken before (int32 of rank 0) that returns one of these. With
-    ``weight_decay``, ``g + weight_decay * w`` takes the place of g.
+    ``weight_decay``, ``g + weight_decay * w`` takes the place of g. ``mask`` says which parameters
+    decay: a tree of bools like the parameters, or a function of these that returns one, such as
+    ``lambda params: tp.tree_map(lambda w: w.ndim > 1, params)``, which spares biases.
+
+    A rate that a program changes between steps is a ``Variable(..., trainable=False)``.
 
     Examples:
         >>> optimizer, w = tp.train.sgd(0.25), tp.asarray(1.0)
@@ -42,9 +47,9 @@ def sgd(
     def formula(g: Tensor, _: Slots, numbers: Numbers) -> tuple[Tensor, Any]:
         return g, numbers.rate(g.dtype)
 
-    fused = FusedStep(specs.SGD, attributes=_numbers(weight_decay=weight_decay))
-    return GradientTransformation(
-        "sgd", {}, formula, learning_rate, fused=fused, weight_decay=weight_decay
+    fused = FusedStep(specs.SGD)
+    return Rule(
+        "sgd", {}, formula, learning_rate, fused=fused, weight_decay=weight_decay, mask=mask
     )
 
 
@@ -54,14 +59,15 @@ def momentum(
     *,
     nesterov: bool = False,
     weight_decay: float = 0.0,
+    mask: Mask | None = None,
 ) -> GradientTransformation:
     """Return gradient descent with momentum: ``v = momentum * v + g``, then ``w -= lr * v``.
 
     With ``nesterov``, it is ``w -= lr * (g + momentum * v)``. v is the slot ``"velocity"``.
     (Sutskever et al., "On the importance of initialization and momentum in deep learning", 2013.)
 
-    ``learning_rate`` (a number, a tensor of rank 0, or a schedule) and ``weight_decay``: as for
-    ``sgd``.
+    ``learning_rate`` (a number, a tensor of rank 0, or a schedule), ``weight_decay`` and ``mask``:
+    as for ``sgd``.
 
     Examples:
         >>> optimizer, w = tp.train.momentum(0.1), tp.asarray(1.0)
@@ -78,14 +84,17 @@ def momentum(
         v = slots["velocity"] = tp.multiply_add(slots["velocity"], momentum, g)
         return tp.multiply_add(v, momentum, g) if nesterov else v, numbers.rate(g.dtype)
 
-    attributes = {
-        **_numbers(momentum=momentum, weight_decay=weight_decay),
-        "nesterov": nesterov,
-    }
+    attributes = {**_numbers(momentum=momentum), "nesterov": nesterov}
     fused = FusedStep(specs.MOMENTUM, ("velocity",), (), attributes)
     slots = {"velocity": 0.0}
-    return GradientTransformation(
-        "momentum", slots, formula, learning_rate, fused=fused, weight_decay=weight_decay
+    return Rule(
+        "momentum",
+        slots,
+        formula,
+        learning_rate,
+        fused=fused,
+        weight_decay=weight_decay,
+        mask=mask,
     )
 
 
@@ -94,14 +103,15 @@ def adagrad(
     initial_accumulator_value: float = 0.1,
     *,
     weight_decay: float = 0.0,
+    mask: Mask | None = None,
 ) -> GradientTransformation:
     """Return Adagrad: ``s = s + g**2``, then ``w -= lr * g / sqrt(s + 1e-7)``.
 
     s, the slot ``"squares"``, starts from ``initial_accumulator_value``. (Duchi, Hazan and Singer,
     "Adaptive subgradient methods for online learning and stochastic optimization", 2011.)
 
-    ``learning_rate`` (a number, a tensor of rank 0, or a schedule) and ``weight_decay``: as for
-    ``sgd``.
+    ``learning_rate`` (a number, a tensor of rank 0, or a schedule), ``weight_decay`` and ``mask``:
+    as for ``sgd``.
 
     Examples:
         >>> optimizer, w = tp.train.adagrad(0.1), tp.asarray(1.0)
@@ -119,10 +129,10 @@ def adagrad(
         return g / tp.sqrt(s + EPSILON), numbers.rate(g.dtype)
 
     slots = {"squares": initial_accumulator_value}
-    attributes = _numbers(epsilon=EPSILON, weight_decay=weight_decay)
+    attributes = _numbers(epsilon=EPSILON)
     fused = FusedStep(specs.ADAGRAD, ("squares",), (), attributes)
-    return GradientTransformation(
-        "adagrad", slots, formula, learning_rate, fused=fused, weight_decay=weight_decay
+    return Rule(
+        "adagrad", slots, formula, learning_rate, fused=fused, weight_decay=weight_decay, mask=mask
     )
 
 
@@ -149,14 +159,14 @@ def adadelta(
     """
 
     def formula(g: Tensor, slots: Slots, numbers: Numbers) -> tuple[Tensor, Any]:
-        s = slots["squares"] = _mean(slots["squares"], tp.square(g), rho)
+        s = slots["squares"] = mean(slots["squares"], tp.square(g), rho)
         u = slots["updates"]
         d = tp.sqrt(u + epsilon) / tp.sqrt(s + epsilon) * g
-        slots["updates"] = _mean(u, tp.square(d), rho)
+        slots["updates"] = mean(u, tp.square(d), rho)
         return d, numbers.rate(g.dtype)
 
     slots = {"squares": 0.0, "updates": 0.0}
-    return GradientTransformation("adadelta", slots, formula, learning_rate)
+    return Rule("adadelta", slots, formula, learning_rate)
 
 
 def adam(
@@ -166,6 +176,7 @@ def adam(
     epsilon: float = EPSILON,
     *,
     weight_decay: float = 0.0,
+    mask: Mask | None = None,
 ) -> GradientTransformation:
     """Return Adam: steps of about ``lr``, from running means of gradients and of their squares.
 
@@ -174,8 +185,8 @@ def adam(
     slots ``"means"`` and ``"squares"``. (Kingma and Ba, "Adam: a method for stochastic
     optimization", 2015.)
 
-    ``learning_rate`` (a number, a tensor of rank 0, or a schedule) and ``weight_decay``: as for
-    ``sgd``.
+    ``learning_rate`` (a number, a tensor of rank 0, or a schedule), ``weight_decay`` and ``mask``:
+    as for ``sgd``.
 
     Examples:
         >>> optimizer, w = tp.train.adam(0.1), tp.asarray(1.0)
@@ -187,7 +198,7 @@ def adam(
         0.8
 
     """
-    return _adam("adam", learning_rate, beta1, beta2, epsilon, weight_decay)
+    return _adam("adam", learning_rate, beta1, beta2, epsilon, weight_decay, mask)
 
 
 def adamw(
@@ -197,14 +208,15 @@ def adamw(
     epsilon: float = 1e-8,
     *,
     weight_decay: float = 0.01,
+    mask: Mask | None = None,
 ) -> GradientTransformation:
     """Return Adam with decoupled weight decay: ``w *= 1 - lr * weight_decay``, then as ``adam``.
 
     Gradients, and so their means, know nothing of the decay. Defaults are PyTorch's. (Loshchilov
     and Hutter, "Decoupled weight decay regularization", 2019.)
 
-    ``beta1``, ``beta2``, ``epsilon``: as for ``adam``. ``learning_rate``: a number, a tensor of
-    rank 0, or a schedule, as for ``sgd``.
+    ``beta1``, ``beta2``, ``epsilon``: as for ``adam``. ``learning_rate`` (a number, a tensor of
+    rank 0, or a schedule) and ``mask``: as for ``sgd``.
 
     Examples:
         >>> optimizer, w = tp.train.adamw(0.1, weight_decay=0.5), tp.asarray(1.0)
@@ -213,7 +225,7 @@ def adamw(
         0.85
 
     """
-    return _adam("adamw", learning_rate, beta1, beta2, epsilon, weight_decay, decoupled=True)
+    return _adam("adamw", learning_rate, beta1, beta2, epsilon, weight_decay, mask, decoupled=True)
 
 
 def _adam(
@@ -223,24 +235,24 @@ def _adam(
     beta2: float,
     epsilon: float,
     weight_decay: float,
+    mask: Mask | None,
     *,
     decoupled: bool = False,
 ) -> GradientTransformation:
     def formula(g: Tensor, slots: Slots, numbers: Numbers) -> tuple[Tensor, Any]:
-        m = slots["means"] = _mean(slots["means"], g, beta1)
-        s = slots["squares"] = _mean(slots["squares"], tp.square(g), beta2)
-        scale = tp.sqrt(s / numbers.correction(beta2, g.dtype)) + epsilon
-        return m / scale, numbers.rate(g.dtype) / numbers.correction(beta1, g.dtype)
+        direction = adam_direction(g, slots, numbers, beta1, beta2, epsilon)
+        return direction, numbers.rate(g.dtype) / numbers.correction(beta1, g.dtype)
 
-    numbers = _numbers(beta1=beta1, beta2=beta2, epsilon=epsilon, weight_decay=weight_decay)
+    numbers = _numbers(beta1=beta1, beta2=beta2, epsilon=epsilon)
     attributes = {**numbers, "decoupled": decoupled}
-    return GradientTransformation(
+    return Rule(
         name,
         {"means": 0.0, "squares": 0.0},
         formula,
         learning_rate,
         fused=FusedStep(specs.ADAM, ("means", "squares"), (beta1, beta2), attributes),
         weight_decay=weight_decay,
+        mask=mask,
         decoupled=decoupled,
     )
 
@@ -253,6 +265,7 @@ def adamax(
     decay: float = 0.0,
     *,
     weight_decay: float = 0.0,
+    mask: Mask | None = None,
 ) -> GradientTransformation:
     """Return Adam with the largest recent gradient instead of the mean square.
 
@@ -260,8 +273,8 @@ def adamax(
     ``w -= lr / (1 + decay * (t - 1)) / (1 - beta1**t) * m / (n + epsilon)``. m and n are the
     slots ``"means"`` and ``"norms"``. (Kingma and Ba 2015, section 7.)
 
-    ``learning_rate`` (a number, a tensor of rank 0, or a schedule) and ``weight_decay``: as for
-    ``sgd``.
+    ``learning_rate`` (a number, a tensor of rank 0, or a schedule), ``weight_decay`` and ``mask``:
+    as for ``sgd``.
 
     Examples:
         >>> optimizer, w = tp.train.adamax(0.1), tp.asarray(1.0)
@@ -275,19 +288,20 @@ def adamax(
     """
 
     def formula(g: Tensor, slots: Slots, numbers: Numbers) -> tuple[Tensor, Any]:
-        m = slots["means"] = _mean(slots["means"], g, beta1)
+        m = slots["means"] = mean(slots["means"], g, beta1)
         n = slots["norms"] = tp.maximum(slots["norms"] * beta2, tp.abs(g))
         rate = decayed(numbers, decay, g.dtype)
         return m / (n + epsilon), rate / numbers.correction(beta1, g.dtype)
 
-    numbers = _numbers(beta1=beta1, beta2=beta2, epsilon=epsilon, weight_decay=weight_decay)
-    return GradientTransformation(
+    numbers = _numbers(beta1=beta1, beta2=beta2, epsilon=epsilon)
+    return Rule(
         "adamax",
         {"means": 0.0, "norms": 0.0},
         formula,
         learning_rate,
         fused=FusedStep(specs.ADAMAX, ("means", "norms"), (beta1,), numbers, decay),
         weight_decay=weight_decay,
+        mask=mask,
     )
 
 
@@ -299,6 +313,7 @@ def rmsprop(
     *,
     centered: bool = False,
     weight_decay: float = 0.0,
+    mask: Mask | None = None,
 ) -> GradientTransformation:
     """Return RMSProp: a step divided by the root of the running mean of squares.
 
@@ -308,8 +323,8 @@ def rmsprop(
     for machine learning", 2012; Graves, "Generating sequences with recurrent neural networks",
     2013.)
 
-    ``learning_rate`` (a number, a tensor of rank 0, or a schedule) and ``weight_decay``: as for
-    ``sgd``.
+    ``learning_rate`` (a number, a tensor of rank 0, or a schedule), ``weight_decay`` and ``mask``:
+    as for ``sgd``.
 
     Examples:
         >>> optimizer, w = tp.train.rmsprop(0.1), tp.asarray(1.0)
@@ -323,32 +338,38 @@ def rmsprop(
     """
 
     def formula(g: Tensor, slots: Slots, numbers: Numbers) -> tuple[Tensor, Any]:
-        s = slots["squares"] = _mean(slots["squares"], tp.square(g), decay)
+        s = slots["squares"] = mean(slots["squares"], tp.square(g), decay)
         if centered:
-            mean = slots["means"] = _mean(slots["means"], g, decay)
-            s = tp.maximum(s - tp.square(mean), 0.0)  # rounding may make it negative
+            centre = slots["means"] = mean(slots["means"], g, decay)
+            s = tp.maximum(s - tp.square(centre), 0.0)  # rounding may make it negative
         change = g / tp.sqrt(s + epsilon) * numbers.rate(g.dtype)
         v = slots["velocity"] = tp.multiply_add(slots["velocity"], momentum, change)
         return v, 1.0
 
     slots = {"squares": 0.0, "means": 0.0, "velocity": 0.0}
-    numbers = _numbers(decay=decay, momentum=momentum, epsilon=epsilon, weight_decay=weight_decay)
-    return GradientTransformation(
+    kept = ("squares", "means" if centered else "", "velocity")
+    numbers = _numbers(decay=decay, momentum=momentum, epsilon=epsilon)
+    return Rule(
         "rmsprop",
         slots,
         formula,
         learning_rate,
-        fused=FusedStep(
-            specs.RMSPROP,
-            ("squares", "means" if centered else "", "velocity"),
-            (),
-            numbers,
-        ),
+        fused=FusedStep(specs.RMSPROP, kept, (), numbers),
         weight_decay=weight_decay,
+        mask=mask,
     )
 
 
-def _mean(old: Tensor, new: Tensor, keep: float) -> Tensor:
+def adam_direction(
+    g: Tensor, slots: Slots, numbers: Numbers, beta1: float, beta2: float, epsilon: float
+) -> Tensor:
+    """Return Adam's direction before the bias of the mean of gradients is corrected."""
+    m = slots["means"] = mean(slots["means"], g, beta1)
+    s = slots["squares"] = mean(slots["squares"], tp.square(g), beta2)
+    return m / (tp.sqrt(s / numbers.correction(beta2, g.dtype)) + epsilon)
+
+
+def mean(old: Tensor, new: Tensor, keep: Any) -> Tensor:
     """Return the running mean, with weight ``keep`` for the old value."""
     return tp.multiply_add(old, keep, new * (1.0 - keep))
 

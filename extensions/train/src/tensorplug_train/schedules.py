@@ -193,6 +193,52 @@ def warmup(
     return warming
 
 
+def one_cycle(
+    peak: float,
+    steps: float,
+    *,
+    rising: float = 0.3,
+    initial: float | None = None,
+    final: float | None = None,
+) -> Schedule:
+    """Return the schedule that rises to ``peak``, and then falls, along halves of cosine waves.
+
+    It takes ``rising * steps`` steps from ``initial`` to ``peak``, the rest to ``final``, where it
+    stays. (Smith and Topin, "Super-convergence", 2018; the defaults are PyTorch's.)
+
+    Args:
+        peak: the largest rate.
+        steps: the number of steps of the whole cycle.
+        rising: the part of the steps before the peak, between 0 and 1.
+        initial: the rate at step 0; by default ``peak / 25``.
+        final: the rate at the end; by default ``initial / 10_000``.
+
+    Raises:
+        ArgumentError: a number is out of its range.
+
+    Examples:
+        >>> rate = tp.train.one_cycle(1.0, 10, rising=0.5, initial=0.0, final=0.5)
+        >>> [round(float(rate(step)), 6) for step in (0, 5, 10, 20)]
+        [0.0, 1.0, 0.5, 0.5]
+
+    """
+    _check_numbers("one_cycle", peak=peak)
+    initial = peak / 25 if initial is None else initial
+    final = initial / 10_000 if final is None else final
+    _check_numbers("one_cycle", initial=initial, final=final)
+    _check_positive("one_cycle", steps=steps, rising=rising)
+    if rising >= 1:
+        raise ArgumentError(f"one_cycle: rising must be below 1, got {arguments.quoted(rising)}")
+    top = rising * steps
+    up, down = cosine_decay(initial, top, peak), cosine_decay(peak, steps - top, final)
+
+    def schedule(step: ArrayLike) -> Tensor:
+        step = _float(step)
+        return tp.where(step < top, up(step), down(tp.maximum(step - top, 0.0)))
+
+    return schedule
+
+
 def _float(step: ArrayLike) -> Tensor:
     return tp.astype(as_tensor(step, what="schedule: step"), dt.float32, copy=False)
 

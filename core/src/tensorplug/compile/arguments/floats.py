@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 _NUMBERS: Final = (bool, int, float)  # not NumPy scalars, whose arithmetic gives NumPy scalars
 
 
-_HELD: Final = -1  # among the roots: not an argument, but held by a Python object
-
-
 class FloatInput:
     """An input of a program: the float ``number`` as a tensor of rank 0 of a dtype."""
 
@@ -98,13 +95,6 @@ class Floats:
                 "compile: a float that depends on the arguments of a compiled function is used "
                 "after tracing; return it from the function instead"
             )
-
-    def source(self, fetch: Callable[[], float]) -> TracedFloat:
-        """Return the result of ``fetch``, which every run of the program calls again."""
-        at = len(self.given) + len(self.operations)
-        value = fetch()
-        self.operations.append((fetch, ()))
-        return TracedFloat(self, at, value, frozenset([_HELD]))
 
     def combine(self, function: Callable[..., Any], *operands: Any) -> Any:
         """Return ``function(*operands)``; at least one operand is a traced float.
@@ -275,12 +265,6 @@ class TracedFloat:
         """Return the value; from now on it belongs to the signature."""
         floats = self.floats
         floats.check_unfinished()
-        if _HELD in self._roots:
-            raise CompileError(
-                "compile: the function uses the learning rate or the number of steps of an "
-                "optimizer as a Python number, but they differ from call to call: compute with "
-                "ops such as where(...)"
-            )
         new = self._roots - floats.read.keys()
         if new:
             site = callsite.find()
@@ -293,11 +277,6 @@ class TracedFloat:
 
     def __format__(self, spec: str) -> str:
         return format(self._read(), spec) if spec else repr(self)
-
-    @property
-    def is_held(self) -> bool:
-        """Whether it depends on no argument, but on a number that a Python object holds."""
-        return self._roots == {_HELD}
 
     @property
     def real(self) -> TracedFloat:

@@ -156,7 +156,7 @@ def _trace(
         return _NEVER
     finally:
         recorded = trace.finish()
-    if recorded.reads or recorded.held or recorded.floats.operations:
+    if recorded.reads or recorded.floats.operations:
         return _NEVER
     calls, results = eliminate_common_calls(recorded.calls, results)
     inputs = [value for value, _ in entered] + stand_ins.values

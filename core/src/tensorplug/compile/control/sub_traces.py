@@ -171,17 +171,9 @@ class _SubTrace(Trace):
         """Return a traced float of the program as a tensor of the outer trace."""
         return self.outer.number(value, dtype, peer=peer)
 
-    def get(self, cell: Any) -> Any:
-        """Return the number in ``cell``."""
-        return self.outer.get(cell)
-
     def check(self, check: Callable[[], None]) -> None:
         """Make each run of the program call ``check``."""
         self.outer.check(check)
-
-    def set(self, cell: Any, value: Any) -> None:  # noqa: ARG002  # as in a trace
-        """Refuse to change a number that a Python object holds."""
-        raise self._refuse("changes an object, such as an optimizer")
 
     def assign(self, variable: Any, tensor: Tensor) -> None:  # noqa: ARG002  # as in a trace
         """Refuse to assign to a variable."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tensorplug.autodiff.recording import Recording
     from tensorplug.compile.arguments.floats import Floats
     from tensorplug.compile.tracing.calls import Call, Read
-    from tensorplug.compile.tracing.values import Constant, Held, Value
+    from tensorplug.compile.tracing.values import Constant, Value
     from tensorplug.contract.dtypes import DType
     from tensorplug.dispatch.device import Device
     from tensorplug.engine.engine import Engine
@@ -179,11 +179,10 @@ class Traced(NamedTuple):
 
     ``calls`` compute ``wanted`` from ``inputs``, of which those in ``free`` are donated.
     ``wanted``: the results, then the new contents of the variables in ``assigns``. ``reads``: the
-    inputs from variables and generators; ``held``: the Python numbers that the function assigns,
-    each with the position of the traced float if it is one; ``changed``: the arguments to which
-    it assigns; ``state``: the registry state of its plans; ``autocast``: the dtype of the block
-    of its calls; ``committed``: whether the results are; ``sizes_read``: the sizes on which the
-    function depends, None if that is not known.
+    inputs from variables and generators; ``changed``: the arguments to which it assigns;
+    ``state``: the registry state of its plans; ``autocast``: the dtype of the block of its calls;
+    ``committed``: whether the results are; ``sizes_read``: the sizes on which the function
+    depends, None if that is not known.
     """
 
     calls: list[Call]
@@ -193,7 +192,6 @@ class Traced(NamedTuple):
     result: Result
     reads: list[Read]
     assigns: list[Any]
-    held: list[tuple[Held, int | None, Any]]
     changed: list[int]
     state: State
     autocast: DType | None
@@ -226,10 +224,6 @@ def trace_request(request: Request) -> Traced:
         result.without_tensors(),
         recorded.reads,
         [variable for variable, _ in assigned],
-        [
-            (cell, number.at if type(number) is TracedFloat else None, number)
-            for cell, number in recorded.held
-        ],
         changed,
         state,
         autocast,

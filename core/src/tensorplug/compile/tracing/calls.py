@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from tensorplug.compile.arguments.floats import FloatInput, Floats
-    from tensorplug.compile.tracing.values import Constant, Held, Value
+    from tensorplug.compile.tracing.values import Constant, Value
     from tensorplug.dispatch.tensor import Tensor
     from tensorplug.engine.plans import Plan
     from tensorplug.observers.callsite import CallSite
@@ -49,7 +49,6 @@ class Recorded:
 
     calls: list[Call]
     reads: list[Read]
-    held: list[tuple[Held, Any]]
     floats: Floats
     by_float: Mapping[FloatInput, Value]
 

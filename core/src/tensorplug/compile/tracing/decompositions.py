@@ -128,4 +128,4 @@ def _has_decomposition(plan: Plan) -> bool:
 
 def _is_pure(recorded: Recorded) -> bool:
     """Return whether the outputs depend on nothing but the inputs."""
-    return not (recorded.reads or recorded.held or recorded.floats.operations)
+    return not (recorded.reads or recorded.floats.operations)

@@ -18,7 +18,7 @@ from tensorplug.compile.tracing.functions import is_declared
 from tensorplug.compile.tracing.sizes import declared_sizes, without_extents
 from tensorplug.compile.tracing.traced_device import TracedDevice
 from tensorplug.compile.tracing.uniform import OF_TYPES, Computed
-from tensorplug.compile.tracing.values import Constant, Held, Value, error, needs_data
+from tensorplug.compile.tracing.values import Constant, Value, error, needs_data
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.extents import Extent, replaced
 from tensorplug.contract.tensor_types import unwatched
@@ -88,8 +88,6 @@ class Trace:
         self._constants: dict[int, Constant] = {}
         self._computed = Computed()
         self._numbers: dict[FloatInput, Value] = {}
-        self._sources: dict[int, TracedFloat] = {}
-        self.held: dict[int, tuple[Held, Any]] = {}  # new numbers, by the identity of the cell
 
     def context(
         self, recording: Recording | None = None, autocast: DType | None = None
@@ -109,9 +107,7 @@ class Trace:
         The trace forgets it and its device: these and the plans refer to one another, and would
         wait for the garbage collector, with the variables and captured tensors that they keep.
         """
-        recorded = Recorded(
-            self.calls, self.reads, list(self.held.values()), self.floats, self._numbers
-        )
+        recorded = Recorded(self.calls, self.reads, self.floats, self._numbers)
         self.finished = self.floats.finished = True
         self.floats, self._expected = Floats(()), None
         self._forget()
@@ -214,9 +210,7 @@ class Trace:
         if type(value) is not TracedFloat or value.floats is not self.floats:
             return None
         target = dtype or dt.of_scalar(0.0, peer)
-        if target not in dt.INEXACT and not (target in dt.INTEGER and value.is_held):
-            return None
-        if self.real.home(target) is None:
+        if target not in dt.INEXACT or self.real.home(target) is None:
             return None
         input_ = self.floats.input(value, target)
         if input_ is None:
@@ -226,20 +220,6 @@ class Trace:
             traced = self._numbers[input_] = self.enter(input_.type)[0]
         return self.tensor(traced)
 
-    def get(self, cell: Held) -> Any:
-        """Return the number in ``cell``, as the function left it; every run reads it again."""
-        assigned = self.held.get(id(cell))
-        if assigned is not None:
-            return assigned[1]
-        source = self._sources.get(id(cell))
-        if source is None:
-            source = self._sources[id(cell)] = self.floats.source(lambda: cell.value)
-        return source
-
-    def set(self, cell: Held, value: Any) -> None:
-        """Record a new number in ``cell``, which each run of the program puts there."""
-        self.held[id(cell)] = (cell, value)
-
     def check(self, check: Callable[[], None]) -> None:
         """Make each run call ``check``, which raises if the program no longer fits."""
 
@@ -247,7 +227,7 @@ class Trace:
             check()
             return 0.0
 
-        self.floats.source(checked)
+        self.floats.operations.append((checked, ()))
 
     def fixed(self, attributes: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the attributes of a call with numbers for traced floats."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tensorplug.errors import CompileError, DataNeededError
 from tensorplug.observers import callsite
@@ -69,9 +69,3 @@ def _located(message: str) -> str:
     site = callsite.find()
     where = "" if site is None else f" ({site.describe()})"
     return f"compile: {message}{where}"
-
-
-class Held(Protocol):
-    """A number that a Python object holds, and that a traced function reads and assigns."""
-
-    value: float

@@ -28,7 +28,7 @@ N: Final = 4
 _TRAINING: Final = Training(
     "perceptron, momentum",
     PERCEPTRON,
-    lambda: tp.train.Momentum(0.1, 0.5),
+    lambda: tp.train.momentum(0.1, 0.5),
     references.momentum(0.1, 0.5),
 )
 

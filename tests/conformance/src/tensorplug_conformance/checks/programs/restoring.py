@@ -33,28 +33,25 @@ def _resumed(_target: Target, opened: Callable[[], Session]) -> None:
         path = Path(folder, "model.safetensors")
         run, other = Run(TRAININGS[2]), Run(TRAININGS[2], seed=9)
         run.steps(_STEPS)
-        kept = run.optimizer.weights()
-        slots = [name for name in kept if name != "iterations"]
-        tensors = {f"p.{name}": parameter.read() for name, parameter in run.parameters.items()}
+        tensors = {name: parameter.read() for name, parameter in run.parameters.items()}
         names = {parameter.name: name for name, parameter in run.parameters.items()}
-        for slot in slots:
-            tensors |= {f"{slot}.{names[who]}": state for who, state in kept[slot].items()}
-        tp.save(tensors, path, metadata={"iterations": str(kept["iterations"])})
+        tp.save({"p": tensors, "state": _renamed(run.optimizer.state, names)}, path)
         loaded = tp.load(path)
         other.steps(1)  # replaces its own state
         for name, parameter in other.parameters.items():
-            parameter.assign(loaded[f"p.{name}"])
-        weights: dict[str, Any] = {"iterations": kept["iterations"]}
-        for slot in slots:
-            weights[slot] = {
-                parameter.name: loaded[f"{slot}.{name}"]
-                for name, parameter in other.parameters.items()
-            }
-        other.optimizer.set_weights(weights)
+            parameter.assign(loaded["p"][name])
+        names = {name: parameter.name for name, parameter in other.parameters.items()}
+        other.optimizer.state = _renamed(loaded["state"], names)
         pairs = [(run.steps(_STEPS), other.steps(_STEPS))]
         same = all(map(same_bits, run.values().values(), other.values().values()))
     if pairs[0][0] != pairs[0][1] or not same:
         raise CheckFailedError("training that was loaded from a file continues differently")
+
+
+def _renamed(state: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
+    """Return the state of momentum with other names of the variables."""
+    velocity = {names[who]: item for who, item in state["velocity"].items()}
+    return {"step": state["step"], "velocity": velocity}
 
 
 def _copies(_target: Target, opened: Callable[[], Session]) -> None:

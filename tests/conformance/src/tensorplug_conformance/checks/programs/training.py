@@ -48,12 +48,12 @@ class Training:
 
 TRAININGS: Final = (
     Training("logistic regression, by hand", LOGISTIC, None, references.sgd(0.5)),
-    Training("perceptron, SGD", PERCEPTRON, lambda: tp.train.SGD(0.25), references.sgd(0.25)),
-    Training("perceptron, Adam", PERCEPTRON, lambda: tp.train.Adam(0.05), references.adam(0.05)),
+    Training("perceptron, SGD", PERCEPTRON, lambda: tp.train.sgd(0.25), references.sgd(0.25)),
+    Training("perceptron, Adam", PERCEPTRON, lambda: tp.train.adam(0.05), references.adam(0.05)),
     Training(
         "convolutional network, momentum",
         CONVOLUTIONAL,
-        lambda: tp.train.Momentum(0.02, 0.75),
+        lambda: tp.train.momentum(0.02, 0.75),
         references.momentum(0.02, 0.75),
     ),
 )

@@ -1,8 +1,7 @@
-"""Optimizers as pure functions on trees of tensors: ``init``, ``update`` and ``step``.
+"""Rules: optimizers that compute each parameter's step from its gradient and a few slots.
 
-``rules`` has their formulas; the classes of ``optimizers`` apply them to variables. A complex
-parameter is updated like two real ones, its real and imaginary parts, as in PyTorch: squares and
-magnitudes are those of each part.
+``rules`` has the formulas. A complex parameter is updated like two real ones, its real and
+imaginary parts, as in PyTorch: squares and magnitudes are those of each part.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import math
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 import tensorplug as tp
-from tensorplug import Tensor, Variable
+from tensorplug import Tensor
 from tensorplug.plugin import (
     ArgumentError,
     DTypeError,
@@ -24,13 +23,15 @@ from tensorplug.plugin import (
     tree,
 )
 from tensorplug.plugin import dtypes as dt
+from tensorplug_train.transformation import GradientTransformation, named_leaves
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from tensorplug.plugin import DType, KernelSpec
 
     LearningRate: TypeAlias = float | Tensor | Callable[[Tensor], float | Tensor]
+    Mask: TypeAlias = Any  # a tree of bools like the parameters, or a function of them
     Slots: TypeAlias = dict[str, Tensor]  # the state of one parameter
     Formula: TypeAlias = Callable[[Tensor, Slots, "Numbers"], tuple[Tensor, Any]]
 
@@ -43,15 +44,15 @@ STEP: Final = "step"
 class Numbers:
     """What the formulas of one step share: the learning rate and the number of the step.
 
-    ``taken``: how many steps came before, a tensor of rank 0 or a Python number.
+    ``taken``: how many steps came before.
     """
 
     def __init__(self, taken: Any, learning_rate: LearningRate) -> None:
+        taken = as_tensor(taken, dt.int32)
         self._t = taken + 1
         self._rate: Any = learning_rate
         if callable(learning_rate):
-            whole = int(taken) if type(taken) is float else taken  # not in tracing
-            self._rate = learning_rate(as_tensor(whole, dt.int32))
+            self._rate = learning_rate(taken)
             check_rate(self._rate, "the schedule must return")
         self._known: dict[Any, Any] = {}
 
@@ -66,10 +67,8 @@ class Numbers:
     def correction(self, beta: float, dtype: DType) -> Any:
         """Return ``1 - beta**t``, which corrects the bias of a running mean.
 
-        For a tensor it is ``-tp.expm1(t * log(beta))``, which is accurate in float32, too.
+        It is ``-tp.expm1(t * log(beta))``, which is accurate in float32, too.
         """
-        if not isinstance(self._t, Tensor):
-            return 1.0 - beta**self._t
         key = (beta, dtype)
         if key not in self._known:
             wide = dtype if dtype is dt.float64 else dt.float32
@@ -98,8 +97,11 @@ class FusedStep(NamedTuple):
     attributes: Mapping[str, Any] = {}
     decay: float = 0.0
 
-    def __call__(self, parameter: Tensor, g: Tensor, slots: Slots, numbers: Numbers) -> Tensor:
+    def __call__(
+        self, parameter: Tensor, g: Tensor, slots: Slots, numbers: Numbers, weight_decay: float
+    ) -> Tensor:
         """Return the new parameter; set ``slots``."""
+        attributes = {**self.attributes, "weight_decay": weight_decay}
         dtype = parameter.dtype
         kept = [slots[name] if name else None for name in self.inputs]
         values = [decayed(numbers, self.decay, dtype)]
@@ -110,8 +112,8 @@ class FusedStep(NamedTuple):
         ]
         inputs = (parameter, g, *kept, *scalars)
         if not self.spec.multiple_outputs:
-            return dispatch(self.spec, *inputs, **self.attributes)
-        new, *after = dispatch_multiple(self.spec, *inputs, **self.attributes)
+            return dispatch(self.spec, *inputs, **attributes)
+        new, *after = dispatch_multiple(self.spec, *inputs, **attributes)
         slots.update(zip(filter(None, self.inputs), after, strict=True))
         return new
 
@@ -129,29 +131,18 @@ class _Leaf(NamedTuple):
     value: Tensor
 
 
-class GradientTransformation:
-    """An optimizer as pure functions, in the manner of Optax (Hessel et al. 2020).
-
-    Nothing is changed in place, so steps can be parts of compiled functions, and states can be
-    saved and compared. Made by ``sgd``, ``adam`` and the others.
+class Rule(GradientTransformation):
+    """An optimizer that computes the steps of all parameters by one formula.
 
     ``name``: for messages; ``slots``: the initial number of each further tensor that the rule
     keeps, by name; ``formula``: computes a step of one parameter; ``learning_rate``: a number, a
     tensor of rank 0, or a schedule, as for ``sgd``; ``fused``: the kernel of a step, which
     ``step`` calls outside of compiled functions, where programs fuse the formula themselves;
     ``weight_decay``: g + weight_decay * w takes the place of the gradient g, or, if ``decoupled``,
-    a step also subtracts the learning rate times weight_decay * w.
-
-    Examples:
-        >>> optimizer = tp.train.sgd(0.5)
-        >>> params = {"w": tp.asarray([1.0, -2.0])}
-        >>> state = optimizer.init(params)
-        >>> gradients = tp.grad(lambda params: tp.sum(tp.square(params["w"])))(params)
-        >>> updates, state = optimizer.update(gradients, state, params)
-        >>> tp.train.apply_updates(params, updates)["w"].tolist()
-        [0.0, 0.0]
-
+    a step also subtracts the learning rate times weight_decay * w; ``mask``: see ``sgd``.
     """
+
+    needs_params = False  # whether the formula reads the parameter, too
 
     def __init__(
         self,
@@ -162,6 +153,7 @@ class GradientTransformation:
         *,
         fused: FusedStep | None = None,
         weight_decay: float = 0.0,
+        mask: Mask | None = None,
         decoupled: bool = False,
     ) -> None:
         decay: Any = weight_decay
@@ -172,164 +164,157 @@ class GradientTransformation:
             )
         check_rate(learning_rate, f"{name}: learning_rate must be", "or a function of the step")
         self._name = name
-        self._slots = slots
+        self._start = slots
         self._formula = formula
         self._learning_rate = learning_rate
-        self._weight_decay = weight_decay
+        self._weight_decay = float(weight_decay)
+        self._mask = mask
         self._decoupled = decoupled
         self._fused = fused
 
     def __repr__(self) -> str:
         return f"{self._name}({self._learning_rate!r})"
 
-    @property
-    def slots(self) -> Sequence[str]:
-        """The names of the trees in the state, besides ``"step"``."""
-        return list(self._slots)
-
     def init(self, params: Any) -> dict[str, Any]:
         """Return the state before the first step.
-
-        Args:
-            params: a tree of tensors (or variables) of floating or complex dtypes.
 
         Returns:
             ``{"step": 0}``, an int32 tensor, and for each slot a tree like ``params``. For a
             complex leaf of shape s it is real of shape ``(*s, 2)``.
 
-        Raises:
-            ArgumentError: a leaf is not a tensor.
-            DTypeError: a leaf is of integers, booleans or text.
+        Args and errors: see ``GradientTransformation``.
 
         """
-        leaves = self._leaves("params", params)
+        starts = [self.start(leaf.value) for leaf in self._leaves("params", params)]
         build = tree.flatten(params)[1]
-        state: dict[str, Any] = {STEP: tp.zeros((), dtype=dt.int32)}
-        for slot in self._slots:
-            state[slot] = build([self.start(leaf.value)[slot] for leaf in leaves])
-        return state
+        trees = {slot: build([start[slot] for start in starts]) for slot in self._start}
+        return {STEP: tp.zeros((), dtype=dt.int32), **trees}
 
     def start(self, parameter: Tensor) -> Slots:
         """Return the state of one parameter before the first step, by slot."""
-        parts = _split(parameter)
-        return {slot: tp.full_like(parts, start) for slot, start in self._slots.items()}
+        parts = split(parameter)
+        return {slot: tp.full_like(parts, start) for slot, start in self._start.items()}
+
+    def shape(self, slot: str, parts: tuple[int, ...]) -> tuple[int, ...]:  # noqa: ARG002
+        """Return the shape of a slot; ``parts``: that of the parameter, if complex as parts."""
+        return parts
 
     def update(
-        self, gradients: T, state: Mapping[str, Any], params: Any = None
+        self,
+        gradients: T,
+        state: Mapping[str, Any],
+        params: Any = None,
+        *,
+        value: Tensor | None = None,  # noqa: ARG002
+        value_fn: Callable[[Any], Tensor] | None = None,  # noqa: ARG002
     ) -> tuple[T, dict[str, Any]]:
-        """Return what to add to the parameters, and the new state.
-
-        Args:
-            gradients: a tree like the parameters, such as ``grad`` returns.
-            state: what ``init`` or the last ``update`` returned.
-            params: the parameters, which only weight decay needs.
-
-        Returns:
-            ``(updates, state)``; ``apply_updates(params, updates)`` takes the step.
-
-        Raises:
-            ArgumentError: the trees differ in structure, a leaf is not a tensor, or the state
-                belongs to another optimizer.
-            ShapeError, DTypeError: a leaf of the state does not fit the gradient.
-
-        """
+        """Return what to add to the parameters, and the new state; see the base class."""
         build = tree.flatten(gradients)[1]
         leaves = self._leaves("gradients", gradients)
         parameters: list[Any] = [None] * len(leaves)
-        if self._weight_decay:
+        if self._weight_decay or self.needs_params:
             if params is None:
-                raise ArgumentError(f"{self._name}: update needs params for weight_decay")
-            parameters = _matched(self._name, "params", gradients, params)
+                why = "" if self.needs_params else " for weight_decay"
+                raise ArgumentError(f"{self._name}: update needs params{why}")
+            parameters = matched(self._name, "params", gradients, params)
         slots, numbers = self._begin(leaves, gradients, state)
         updates = []
-        for leaf, parameter, kept in zip(leaves, parameters, slots, strict=True):
-            direction, factor = self.direction(leaf.value, kept, numbers, parameter)
+        for leaf, w, kept, decay in zip(
+            leaves, parameters, slots, self._decays(params, len(leaves)), strict=True
+        ):
+            direction, factor = self.direction(leaf.value, kept, numbers, w, decay)
             change = direction * -factor
-            if self._decoupled and parameter is not None:
-                rate = numbers.rate(change.dtype)
-                change = change - _split(parameter) * (rate * self._weight_decay)
-            updates.append(_join(change, leaf.value.dtype))
+            if self._decoupled and decay:
+                change = change - split(w) * (numbers.rate(change.dtype) * decay)
+            updates.append(join(change, leaf.value.dtype))
         return build(updates), self._after(state, slots, build)
 
     def step(
-        self, gradients: Any, state: Mapping[str, Any], params: T
+        self,
+        gradients: Any,
+        state: Mapping[str, Any],
+        params: T,
+        *,
+        value: Tensor | None = None,  # noqa: ARG002
+        value_fn: Callable[[Any], Tensor] | None = None,  # noqa: ARG002
     ) -> tuple[T, dict[str, Any]]:
-        """Return the new parameters and the new state.
-
-        It does the same as ``update`` and ``apply_updates``, in fewer passes over memory: the
-        rules of which a backend has the whole step as a kernel take one.
-
-        Args and errors: see ``update``; ``params`` is the tree of parameters.
-        """
+        """Return the new parameters and the new state; see the base class."""
         leaves = self._leaves("params", params)
-        ordered = _matched(self._name, "gradients", params, gradients)
+        ordered = matched(self._name, "gradients", params, gradients)
         for leaf, gradient in zip(leaves, ordered, strict=True):
             self._check_like("gradients", leaf, gradient, leaf.value.dtype, leaf.value.shape)
         build = tree.flatten(params)[1]
         slots, numbers = self._begin(leaves, params, state)
         moved = [
-            self._moved(leaf.value, gradient, kept, numbers)
-            for leaf, gradient, kept in zip(leaves, ordered, slots, strict=True)
+            self._moved(leaf.value, gradient, kept, numbers, decay)
+            for leaf, gradient, kept, decay in zip(
+                leaves, ordered, slots, self._decays(params, len(leaves)), strict=True
+            )
         ]
         return build(moved), self._after(state, slots, build)
 
     def _moved(
-        self, parameter: Tensor, gradient: Tensor, slots: Slots, numbers: Numbers
+        self, parameter: Tensor, gradient: Tensor, slots: Slots, numbers: Numbers, decay: float
     ) -> Tensor:
-        p, dtype = _split(parameter), parameter.dtype
+        p, dtype = split(parameter), parameter.dtype
         fused = self._fused
         if fused and p.dtype in fused.spec.accepts and not compiled_state.is_traced():
-            return _join(fused(p, _split(gradient), slots, numbers), dtype)
-        direction, factor = self.direction(gradient, slots, numbers, parameter)
-        if self._decoupled:
-            p = p * (1.0 - numbers.rate(p.dtype) * self._weight_decay)
-        return _join(tp.multiply_add(direction, -factor, p), dtype)
+            return join(fused(p, split(gradient), slots, numbers, decay), dtype)
+        direction, factor = self.direction(gradient, slots, numbers, parameter, decay)
+        if self._decoupled and decay:
+            p = p * (1.0 - numbers.rate(p.dtype) * decay)
+        return join(tp.multiply_add(direction, -factor, p), dtype)
 
     def direction(
-        self, gradient: Tensor, slots: Slots, numbers: Numbers, parameter: Tensor | None = None
+        self, gradient: Tensor, slots: Slots, numbers: Numbers, parameter: Any, decay: float
     ) -> tuple[Tensor, Any]:
-        """Return the direction of a step and its factor, as ``move`` takes them; set ``slots``.
+        """Return the direction of a step and the factor to subtract it with; set ``slots``.
 
-        ``parameter``: needed for weight decay.
+        ``parameter``: needed only with ``decay``, the parameter's own weight decay.
         """
-        g = _split(gradient)
-        if self._weight_decay and not self._decoupled and parameter is not None:
-            g = g + _split(parameter) * self._weight_decay
+        g = split(gradient)
+        if decay and not self._decoupled:
+            g = g + split(parameter) * decay
         return self._formula(g, slots, numbers)
 
-    def numbers(self, taken: Any) -> Numbers:
-        """Return what all parameters share in the step after ``taken`` steps."""
-        return Numbers(taken, self._learning_rate)
+    def _decays(self, params: Any, count: int) -> list[float]:
+        """Return the weight decay of each of the ``count`` parameters."""
+        if self._mask is None or not self._weight_decay:
+            return [self._weight_decay] * count
+        mask = self._mask(params) if callable(self._mask) else self._mask
+        chosen = matched(self._name, "mask", params, mask)
+        for where, each in zip(tree.paths(params), chosen, strict=True):
+            if not isinstance(each, bool):
+                raise ArgumentError(
+                    f"{self._name}: mask{where} must be a bool, got {arguments.quoted(each)}"
+                )
+        return [self._weight_decay if each else 0.0 for each in chosen]
 
     def _begin(
         self, leaves: list[_Leaf], like: Any, state: Mapping[str, Any]
     ) -> tuple[list[Slots], Numbers]:
         """Return the slots of each leaf of the tree ``like``, after checks, and the numbers."""
-        if not hasattr(state, "keys") or set(state) != {STEP, *self._slots}:
+        expected = [STEP, *self._start]
+        if not hasattr(state, "keys") or set(state) != set(expected):
             got = sorted(state) if hasattr(state, "keys") else repr(state)
-            expected = [STEP, *self._slots]
             raise ArgumentError(f"{self._name}: the state must have {expected}, got {got}")
         slots: list[Slots] = [{} for _ in leaves]
-        for slot in self._slots:
-            values = _matched(self._name, f"state[{slot!r}]", like, state[slot])
+        for slot in self._start:
+            values = matched(self._name, f"state[{slot!r}]", like, state[slot])
             for leaf, kept, value in zip(leaves, slots, values, strict=True):
                 dtype = dt.real_part(leaf.value.dtype)
-                shape = leaf.value.shape + ((2,) if leaf.value.dtype in dt.COMPLEX else ())
+                parts = leaf.value.shape + ((2,) if leaf.value.dtype in dt.COMPLEX else ())
+                shape = self.shape(slot, parts)
                 self._check_like(f"state[{slot!r}]", leaf, value, dtype, shape)
                 kept[slot] = value
-        return slots, self.numbers(state[STEP])
+        return slots, Numbers(state[STEP], self._learning_rate)
 
     def _after(self, state: Mapping[str, Any], slots: list[Slots], build: Any) -> dict[str, Any]:
-        trees = {slot: build([kept[slot] for kept in slots]) for slot in self._slots}
+        trees = {slot: build([kept[slot] for kept in slots]) for slot in self._start}
         return {STEP: state[STEP] + 1, **trees}
 
     def _leaves(self, what: str, given: Any) -> list[_Leaf]:
-        found = []
-        for where, leaf in zip(tree.paths(given), tree.flatten(given)[0], strict=True):
-            value = leaf.read() if isinstance(leaf, Variable) else leaf
-            check_inexact(value, f"{self._name}: {what}{where}")
-            found.append(_Leaf(where, value))
-        return found
+        return [_Leaf(*named) for named in named_leaves(f"{self._name}: {what}", given)]
 
     def _check_like(
         self, what: str, leaf: _Leaf, value: Any, dtype: DType, shape: tuple[int, ...]
@@ -346,61 +331,30 @@ class GradientTransformation:
             )
 
 
-def apply_updates(params: T, updates: Any) -> T:
-    """Return a tree with the sums of matching leaves: the parameters after a step.
-
-    ``params``: a tree of parameters; ``updates``: a tree of the same structure, as ``update``
-    returns it.
-
-    Raises:
-        ArgumentError: the trees differ in structure.
-
-    Examples:
-        >>> params = {"w": tp.asarray([1.0, 2.0])}
-        >>> tp.train.apply_updates(params, {"w": tp.asarray([-0.5, 0.25])})
-        {'w': Tensor([0.5 , 2.25], dtype=float32, device='cpu')}
-
-    """
-    moved: T = tree.tree_map(tp.add, params, updates)
-    return moved
-
-
-def move(parameter: Tensor, direction: Tensor, factor: Any) -> Tensor:
-    """Return ``parameter - factor * direction``; of complex numbers both have their parts."""
-    if parameter.dtype in dt.COMPLEX:
-        return _join(tp.multiply_add(direction, -factor, _split(parameter)), parameter.dtype)
-    return tp.multiply_add(direction, -factor, parameter)
-
-
-def _split(x: Tensor) -> Tensor:
+def split(x: Tensor) -> Tensor:
     """Return a complex tensor's parts stacked in a last axis; any other tensor unchanged."""
     if x.dtype not in dt.COMPLEX:
         return x
     return tp.stack([tp.real(x), tp.imag(x)], axis=-1)
 
 
-def _join(x: Tensor, dtype: DType) -> Tensor:
+def join(x: Tensor, dtype: DType) -> Tensor:
+    """Return what ``split`` made parts of."""
     return tp.complex(x[..., 0], x[..., 1]) if dtype in dt.COMPLEX else x
 
 
-def _matched(name: str, what: str, like: Any, other: Any) -> list[Any]:
+def matched(name: str, what: str, like: Any, other: Any) -> list[Any]:
+    """Return the leaves of ``other`` in the order of those of ``like``.
+
+    Raises:
+        ArgumentError: the structures differ.
+
+    """
+
     def message(where: str, mine: str, theirs: str) -> str:
         return f"{name}: {what}{where} is {theirs}, but {mine} is needed"
 
     return tree.matched(like, other, message)
-
-
-def check_inexact(value: Any, what: str) -> None:
-    """Check that a leaf of a tree, called ``what``, is a floating or complex tensor.
-
-    Raises:
-        ArgumentError, DTypeError: it is not.
-
-    """
-    if not isinstance(value, Tensor):
-        raise ArgumentError(f"{what} must be a tensor, got {value!r:.60}")
-    if value.dtype not in dt.INEXACT:
-        raise DTypeError(f"{what} is {value.type}, but must be of floating or complex numbers")
 
 
 def check_rate(rate: Any, what: str, also: str = "") -> None:
