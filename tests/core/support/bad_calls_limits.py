@@ -236,7 +236,10 @@ CASES = {  # error: call, what the message says
             "scatter_along_axis: reduction must be one of None, ",
         ),
         (lambda: tp.isclose(X, X, rtol=LONG), "rtol does not fit into fl"),
-        (lambda: tp.train.SGD(LONG), "learning_rate does not fit into float64"),
+        (
+            lambda: tp.train.sgd(LONG),
+            "sgd: learning_rate must be a number of float64, got an integer of 16610",
+        ),
         (
             lambda: tp.random.uniform(tp.random.key(0), (2,), low=LONG),
             "uniform: low does not fit into float64",

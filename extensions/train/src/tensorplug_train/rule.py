@@ -365,6 +365,8 @@ def check_rate(rate: Any, what: str, also: str = "") -> None:
 
     """
     is_number = isinstance(rate, int | float) and not isinstance(rate, bool)
+    if is_number and isinstance(rate, int) and abs(rate) > 2**1000:
+        raise ArgumentError(f"{what} a number of float64, got {arguments.quoted(rate)}")
     if is_number or (isinstance(rate, Tensor) and rate.shape == ()) or (also and callable(rate)):
         return
     got = rate.type if isinstance(rate, Tensor) else arguments.quoted(rate)
