@@ -321,7 +321,7 @@ class Rule(GradientTransformation):
     ) -> None:
         if not isinstance(value, Tensor):
             raise ArgumentError(
-                f"{self._name}: {what}{leaf.where} must be a tensor, got {value!r:.60}"
+                f"{self._name}: {what}{leaf.where} must be a tensor, got {arguments.quoted(value)}"
             )
         if value.dtype is not dtype or value.shape != shape:
             kind = DTypeError if value.dtype is not dtype else ShapeError

@@ -272,7 +272,7 @@ def named_leaves(what: str, given: Any) -> list[tuple[str, Tensor]]:
     found = []
     for where, leaf in zip(tree.paths(given), tree.flatten(given)[0], strict=True):
         if not isinstance(leaf, Tensor):
-            raise ArgumentError(f"{what}{where} must be a tensor, got {leaf!r:.60}")
+            raise ArgumentError(f"{what}{where} must be a tensor, got {arguments.quoted(leaf)}")
         if leaf.dtype not in dt.INEXACT:
             raise DTypeError(
                 f"{what}{where} is {leaf.type}, but must be of floating or complex numbers"
