@@ -125,8 +125,8 @@ def adafactor(
     ``max(1, rms(u) / clipping)``, and then w decreases by
     ``min(lr, t**-0.5) * max(rms(w), least_size) * u``. rms is the root of the mean square of a
     whole parameter. Matrices are the last two axes; parameters of rank 0 and 1 keep the mean
-    squares themselves in ``rows``. Weight decay is decoupled, as in ``adamw``. (Shazeer and Stern,
-    "Adafactor: adaptive learning rates with sublinear memory cost", 2018.)
+    squares themselves in ``rows``. ``weight_decay`` is decoupled, as in ``adamw``. (Shazeer and
+    Stern, "Adafactor: adaptive learning rates with sublinear memory cost", 2018.)
 
     ``learning_rate`` (a number, a tensor of rank 0, or a schedule) and ``mask``: as for ``sgd``.
 
