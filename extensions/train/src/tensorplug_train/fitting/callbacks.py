@@ -22,6 +22,14 @@ class Epoch(NamedTuple):
     """What a callback gets after an epoch.
 
     ``history``: the rows so far; ``model``, ``state``, ``optimizer_state``: trees of tensors.
+
+    Examples:
+        >>> def stop_at_the_goal(epoch):
+        ...     return epoch.row["loss"] < 0.1
+        >>> rows = [{"epoch": 1, "loss": 0.4}, {"epoch": 2, "loss": 0.05}]
+        >>> stop_at_the_goal(tp.train.Epoch(rows, None, None, None))
+        True
+
     """
 
     history: list[dict[str, Any]]
@@ -122,6 +130,10 @@ class TensorBoardLog:
 
     Raises:
         PackageNotInstalledError: TensorBoard is not installed. TensorFlow is not needed.
+
+    Examples:
+        >>> log = tp.train.TensorBoardLog("runs/first")
+        >>> log(tp.train.Epoch([{"epoch": 1, "step": 10, "loss": 0.5}], None, None, None))
 
     """
 

@@ -27,6 +27,16 @@ class Fit(NamedTuple):
 
     ``model``, ``state``, ``optimizer_state``: trees of tensors; ``history``: a dict for each
     epoch, the rows of a table.
+
+    Examples:
+        >>> def loss(w, batch):
+        ...     return tp.mean(tp.square(w - batch))
+        >>> fitted = tp.train.fit(
+        ...     tp.asarray(0.0), [tp.asarray([2.0])], loss, tp.train.sgd(0.25), progress=False
+        ... )
+        >>> fitted.model.item(), fitted.history[0]["loss"]
+        (1.0, 4.0)
+
     """
 
     model: Any

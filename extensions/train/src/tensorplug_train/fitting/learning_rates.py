@@ -26,6 +26,12 @@ class LearningRates(NamedTuple):
 
     ``suggestion``: the rate at which the loss fell fastest; ``rows``: a dict for each step with
     ``learning_rate``, ``loss`` and ``smoothed``, a running mean of the losses.
+
+    Examples:
+        >>> rows = [{"learning_rate": 0.1, "loss": 2.0, "smoothed": 2.0}]
+        >>> tp.train.LearningRates(0.1, rows).suggestion
+        0.1
+
     """
 
     suggestion: float

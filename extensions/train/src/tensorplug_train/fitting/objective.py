@@ -20,6 +20,16 @@ class Outcome(NamedTuple):
     ``state``: of the model after the batch, such as running statistics; ``labels`` and
     ``predictions``: what metrics compare; ``weight``: how much the batch counts in means over an
     epoch, usually the number of examples, or a weight of each example, ``[n]``.
+
+    Examples:
+        >>> def objective(model, batch):
+        ...     x, labels = batch
+        ...     error = tp.mean(tp.abs(x @ model - labels))
+        ...     return error, tp.train.Outcome(labels=labels, predictions=x @ model, weight=len(x))
+        >>> loss, outcome = objective(tp.ones((2, 1)), (tp.ones((3, 2)), tp.zeros((3, 1))))
+        >>> loss.item(), outcome.weight
+        (2.0, 3)
+
     """
 
     state: Any = None
