@@ -124,7 +124,7 @@ xla_computation custom_jvp closure_convert ensure_compile_time_eval linear_trans
 make_array_from_callback named_scope debug_nans process_index pure_callback clz collapse
 conv_dimension_numbers reduce_window rng_bit_generator select_and_scatter population_count
 enableProdMode backend_util fused moving oneHotAsync print loadLayersModel loadGraphModel model
-input callbacks initializers constraints regularizers metrics data browser RaggedTensor
+input callbacks constraints regularizers data browser RaggedTensor
 SparseTensor TensorArray group Assert name_scope control_dependencies 316
 """
 
