@@ -16,7 +16,7 @@ import data
 EPOCHS, BATCH, RATE = 20, 64, 3e-3
 
 
-class Block(nn.Module):
+class Block(nn.Module):  # type: ignore[misc]  # torch may be missing
     """Two convolutions whose result is added to what they take."""
 
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:
