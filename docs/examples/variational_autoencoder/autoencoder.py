@@ -5,53 +5,51 @@ Kingma and Welling, "Auto-encoding variational Bayes", 2014.
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
 
 import tensorplug as tp
 
-Layer = dict[str, tp.Tensor]
-Parameters = dict[str, Layer]
-
 PIXELS, HIDDEN, LATENT = 64, 128, 2  # two latent numbers, so that they can be drawn
 OPTIMIZER = tp.train.adam(2e-3)
+Linear = tp.train.layers.Linear
 
 
-def initial_parameters(key: tp.Tensor) -> Parameters:
-    """Draw weights with variance ``1 / fan-in``; biases start at zero."""
-    sizes = {
-        "seen": (PIXELS, HIDDEN),
-        "mean": (HIDDEN, LATENT),
-        "log_variance": (HIDDEN, LATENT),
-        "imagined": (LATENT, HIDDEN),
-        "drawn": (HIDDEN, HIDDEN),
-        "pixels": (HIDDEN, PIXELS),
-    }
-    keys = tp.random.split(key, len(sizes))
-    return {
-        name: {
-            "weights": tp.random.normal(keys[at], size, scale=size[0] ** -0.5),
-            "bias": tp.zeros((size[1],)),
-        }
-        for at, (name, size) in enumerate(sizes.items())
-    }
+@dataclass(frozen=True)
+class Autoencoder:
+    """An encoder of two layers, whose last one gives means and variances, and a decoder."""
 
+    seen: tp.train.layers.Linear
+    mean: tp.train.layers.Linear
+    log_variance: tp.train.layers.Linear
+    imagined: tp.train.layers.Linear
+    drawn: tp.train.layers.Linear
+    pixels: tp.train.layers.Linear
 
-def dense(p: Layer, x: tp.Tensor) -> tp.Tensor:
-    """Return ``x @ weights + bias``."""
-    return x @ p["weights"] + p["bias"]
+    @classmethod
+    def init(cls, key: tp.Tensor) -> Autoencoder:
+        """Draw weights with variance ``1 / fan-in``; biases start at zero."""
+        sizes = [
+            (PIXELS, HIDDEN),
+            (HIDDEN, LATENT),
+            (HIDDEN, LATENT),
+            (LATENT, HIDDEN),
+            (HIDDEN, HIDDEN),
+            (HIDDEN, PIXELS),
+        ]
+        draw = tp.train.initializers.lecun_normal
+        keys = tp.random.split(key, len(sizes))
+        return cls(
+            *(Linear.init(keys[at], *size, weight_init=draw) for at, size in enumerate(sizes))
+        )
 
+    def encode(self, images: tp.Tensor) -> tuple[tp.Tensor, tp.Tensor]:
+        """Return q(z | image): means and logarithms of variances, [n, LATENT] each."""
+        h = tp.nn.relu(self.seen(images))
+        return self.mean(h), self.log_variance(h)
 
-def encode(p: Parameters, images: tp.Tensor) -> tuple[tp.Tensor, tp.Tensor]:
-    """Return q(z | image): means and logarithms of variances [n, LATENT] of normal variables."""
-    h = tp.nn.relu(dense(p["seen"], images))
-    return dense(p["mean"], h), dense(p["log_variance"], h)
-
-
-def decode(p: Parameters, z: tp.Tensor) -> tp.Tensor:
-    """Return p(image | z): the logits [n, PIXELS] of ink in each pixel."""
-    h = tp.nn.relu(dense(p["imagined"], z))
-    h = tp.nn.relu(dense(p["drawn"], h))
-    return dense(p["pixels"], h)
+    def decode(self, z: tp.Tensor) -> tp.Tensor:
+        """Return p(image | z): the logits [n, PIXELS] of ink in each pixel."""
+        return self.pixels(tp.nn.relu(self.drawn(tp.nn.relu(self.imagined(z)))))
 
 
 def divergence(mean: tp.Tensor, log_variance: tp.Tensor) -> tp.Tensor:
@@ -62,35 +60,15 @@ def divergence(mean: tp.Tensor, log_variance: tp.Tensor) -> tp.Tensor:
     return tp.sum(tp.square(mean) + tp.exp(log_variance) - 1 - log_variance, axis=-1) / 2
 
 
-def negative_elbo(p: Parameters, key: tp.Tensor, images: tp.Tensor) -> tp.Tensor:
+def negative_elbo(model: Autoencoder, images: tp.Tensor, key: tp.Tensor) -> tp.Tensor:
     """Return minus the evidence lower bound, in nats per image, from one draw of each z.
 
     The bound: log p(image) >= E[log p(image | z)] - KL(q(z | image) || N(0, 1)). The brightness
     of a pixel, 0 to 1, is the probability that it is ink.
     """
-    mean, log_variance = encode(p, images)
+    mean, log_variance = model.encode(images)
     # The draw is a function of mean and variance, and of noise that depends on neither: so
     # gradients pass through it (the reparameterization).
     z = mean + tp.exp(log_variance / 2) * tp.random.normal(key, mean.shape)
-    of_pixels = tp.losses.sigmoid_cross_entropy(images, decode(p, z), reduction="none")
+    of_pixels = tp.losses.sigmoid_cross_entropy(images, model.decode(z), reduction="none")
     return tp.mean(tp.sum(of_pixels, axis=-1) + divergence(mean, log_variance))
-
-
-def train(
-    p: Parameters, state: Any, keys: tp.Tensor, batches: tp.Tensor
-) -> tuple[Parameters, Any, tp.Tensor]:
-    """Take one step for each of ``batches`` [steps, n, PIXELS], with a key for each.
-
-    Returns:
-        Parameters and optimizer's state after all steps, and the losses [steps] before each.
-
-    """
-
-    def step(carry: Any, given: tuple[tp.Tensor, tp.Tensor]) -> tuple[Any, tp.Tensor]:
-        p, state = carry
-        key, images = given
-        value, gradients = tp.value_and_grad(negative_elbo)(p, key, images)
-        return OPTIMIZER.step(gradients, state, p), value
-
-    (p, state), losses = tp.scan(step, (p, state), (keys, batches))
-    return p, state, losses

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import autoencoder
@@ -32,26 +33,26 @@ def test_divergence_is_the_integral() -> None:
 
 def test_the_bound_without_knowledge_is_that_of_coins() -> None:
     """With weights of zero, z says nothing, and each pixel costs log 2."""
-    p = tp.tree_map(tp.zeros_like, autoencoder.initial_parameters(tp.random.key(0)))
+    model = tp.tree_map(tp.zeros_like, autoencoder.Autoencoder.init(tp.random.key(0)))
     images = tp.random.uniform(tp.random.key(1), (5, autoencoder.PIXELS))
-    found = autoencoder.negative_elbo(p, tp.random.key(2), images)
+    found = autoencoder.negative_elbo(model, images, tp.random.key(2))
     assert found.dtype == tp.float32
     assert float(found) == pytest.approx(autoencoder.PIXELS * np.log(2), rel=1e-6)
 
 
 def test_gradients_pass_through_the_draw() -> None:
     """The slope along the bias of the variance is that of differences, for the same noise."""
-    p = autoencoder.initial_parameters(tp.random.key(0))
-    p = tp.tree_map(lambda x: x.astype("float64"), p)
+    model = autoencoder.Autoencoder.init(tp.random.key(0))
+    model = tp.tree_map(lambda x: x.astype("float64"), model)
     images = tp.random.uniform(tp.random.key(1), (5, autoencoder.PIXELS), dtype="float64")
     key = tp.random.key(2)
 
     def at(bias: tp.Tensor) -> tp.Tensor:
-        changed = {**p, "log_variance": {**p["log_variance"], "bias": bias}}
-        return autoencoder.negative_elbo(changed, key, images)
+        changed = replace(model, log_variance=replace(model.log_variance, bias=bias))
+        return autoencoder.negative_elbo(changed, images, key)
 
     with tp.use_backend("cpu"):
-        bias, step = p["log_variance"]["bias"], tp.asarray([1e-5, 0.0], dtype="float64")
+        bias, step = model.log_variance.bias, tp.asarray([1e-5, 0.0], dtype="float64")
         slope = (at(bias + step) - at(bias - step)).item() / 2e-5
         assert tp.grad(at)(bias)[0].item() == pytest.approx(slope, rel=1e-6)
 

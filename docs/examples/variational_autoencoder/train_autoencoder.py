@@ -18,7 +18,7 @@ import autoencoder_picture
 import numpy as np
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.progress import track
+from rich.progress import Progress
 from rich.table import Table
 
 import tensorplug as tp
@@ -59,31 +59,39 @@ def flat(images: NDArray[np.float32]) -> NDArray[np.float32]:
 def train(split: data.Split, epochs: int, seed: int, description: str, console: Console) -> Run:
     """Train on the active backend; everything random comes from ``seed``."""
     for_weights, for_order, for_noise, for_tests = tp.random.split(tp.random.key(seed), 4)
-    images, test = (tp.asarray(flat(x)) for x in (split.train_images, split.test_images))
-    steps = images.shape[0] // BATCH
-    p = autoencoder.initial_parameters(for_weights)
-    state = autoencoder.OPTIMIZER.init(p)
-    one_epoch, negative_elbo = tp.compile(autoencoder.train), tp.compile(autoencoder.negative_elbo)
-    losses, tests = [], []
-    for epoch in track(range(epochs), description, console=console):
-        order = tp.random.permutation(tp.random.fold_in(for_order, epoch), images.shape[0])
-        batches = tp.take(images, order[: steps * BATCH], axis=0).reshape((steps, BATCH, -1))
-        keys = tp.random.split(tp.random.fold_in(for_noise, epoch), steps)
-        p, state, values = one_epoch(p, state, keys, batches)
-        losses.append(float(tp.mean(values)))
-        tests.append(float(negative_elbo(p, for_tests, test)))
-    return Run(losses, tests, *_look(p, test))
+    test = tp.asarray(flat(split.test_images))
+
+    def objective(model: Any, images: tp.Tensor, *, key: tp.Tensor | None) -> tp.Tensor:
+        # Validation has no key: there, the noise is the same after each epoch.
+        return autoencoder.negative_elbo(model, images, for_tests if key is None else key)
+
+    with Progress(console=console) as progress:
+        task = progress.add_task(description, total=epochs)
+        fitted = tp.train.fit(
+            autoencoder.Autoencoder.init(for_weights),
+            tp.train.batches(flat(split.train_images), BATCH, key=for_order, drop_last=True),
+            objective,
+            autoencoder.OPTIMIZER,
+            epochs=epochs,
+            key=for_noise,
+            validation=[test],
+            callbacks=[lambda _: progress.advance(task)],
+            progress=False,
+        )
+    losses = [row["loss"] for row in fitted.history]
+    tests = [row["validation_loss"] for row in fitted.history]
+    return Run(losses, tests, *_look(fitted.model, test))
 
 
-def _look(p: Any, test: tp.Tensor) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+def _look(model: Any, test: tp.Tensor) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Return the means of test images, a grid of decoded images, and copies of test images."""
-    means, _ = autoencoder.encode(p, test)
+    means, _ = model.encode(test)
     # Points that are equally probable: quantiles of the normal distribution.
     quantiles = tp.special.ndtri(tp.linspace(0.03, 0.97, 12))
     across, down = tp.meshgrid(quantiles, tp.flip(quantiles))
     points = tp.stack([across, down], axis=-1).reshape((-1, 2))
-    grid = tp.nn.sigmoid(autoencoder.decode(p, points)).numpy().reshape(12, 12, 8, 8)
-    copies = tp.nn.sigmoid(autoencoder.decode(p, means)).numpy().reshape(-1, 8, 8)
+    grid = tp.nn.sigmoid(model.decode(points)).numpy().reshape(12, 12, 8, 8)
+    copies = tp.nn.sigmoid(model.decode(means)).numpy().reshape(-1, 8, 8)
     return means.numpy(), grid, copies
 
 

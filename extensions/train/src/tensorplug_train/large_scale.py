@@ -70,8 +70,8 @@ def lamb(
     """Return LAMB: Adam for large batches, with steps in proportion to each parameter's norm.
 
     With Adam's direction r, ``u = r + weight_decay * w`` and ``w -= lr * |w| / |u| * u``, where
-    |w| is the norm of the whole parameter; the quotient is 1 if one of the norms is 0. The slots
-    are Adam's. (You et al., "Large batch optimization for deep learning", 2020.)
+    ``|w|`` is the norm of the whole parameter; the quotient is 1 if one of the norms is 0. The
+    slots are Adam's. (You et al., "Large batch optimization for deep learning", 2020.)
 
     ``beta1``, ``beta2``, ``epsilon``: as for ``adam``. ``learning_rate`` (a number, a tensor of
     rank 0, or a schedule) and ``mask``: as for ``sgd``.

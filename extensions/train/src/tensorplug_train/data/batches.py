@@ -38,11 +38,9 @@ class Batches:
     Iterating goes over all epochs. Nothing is kept between iterations: the order of an epoch
     depends on the key and on the number of the epoch alone.
 
-    Attributes:
-        source: what the batches are read from.
-        making: how a batch is made of its examples.
-        size, key, epochs, drop_last, prefetch, device: the arguments of ``batches``.
-        padding: the share of padding in all batches of an epoch, from 0 to 1.
+    ``source``: what the batches are read from; ``making``: how one is made of its examples;
+    ``padding``: the share of padding in all batches of an epoch, from 0 to 1; ``size``, ``key``,
+    ``epochs``, ``drop_last``, ``prefetch``, ``device``: the arguments of ``batches``.
 
     Examples:
         >>> data = tp.train.batches(np.arange(5), 2, epochs=2)

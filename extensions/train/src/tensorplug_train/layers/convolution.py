@@ -28,7 +28,7 @@ class Conv:
     """A convolution with learnt filters.
 
     Args:
-        weight: [*window, inputs / groups, outputs].
+        weight: ``[*window, inputs / groups, outputs]``.
         bias: [outputs], or None.
         stride: steps between positions, one for all spatial axes or one for each.
         padding: "valid", "same", or numbers of zeros: one for all sides, or for each spatial axis
@@ -98,7 +98,7 @@ class Conv:
     def __call__(self, x: ArrayLike) -> Tensor:
         """Return the convolution plus bias, of shape [batch, *positions, outputs].
 
-        ``x``: [batch, *spatial, inputs]; the batch axis may be missing.
+        ``x``: ``[batch, *spatial, inputs]``; the batch axis may be missing.
 
         Raises:
             LayerError: x has other channels, or another number of axes.
@@ -158,7 +158,7 @@ class ConvTranspose:
     One to three spatial axes.
 
     Args:
-        weight: [*window, outputs, inputs].
+        weight: ``[*window, outputs, inputs]``.
         bias: [outputs], or None.
         stride: steps between the elements of x in the result, as for ``Conv``.
         padding: of the convolution whose transpose it is, as for ``Conv``; it makes the result
@@ -207,7 +207,7 @@ class ConvTranspose:
             padding: see the class.
             dilation: see the class.
             bias: whether there is a bias.
-            weight_init: draws the weight, with axes [*window, inputs, outputs], whose fans fit.
+            weight_init: draws the weight, ``[*window, inputs, outputs]``, whose fans fit.
             bias_init: draws the bias.
             dtype: of the weights; None for float32.
 
@@ -226,7 +226,7 @@ class ConvTranspose:
     def __call__(self, x: ArrayLike) -> Tensor:
         """Return the transposed convolution plus bias, of shape [batch, *positions, outputs].
 
-        ``x``: [batch, *spatial, inputs]; the batch axis may be missing.
+        ``x``: ``[batch, *spatial, inputs]``; the batch axis may be missing.
 
         Raises:
             LayerError: x has other channels, or another number of axes.
