@@ -80,9 +80,6 @@ def test_a_kernel_is_certified(tmp_path, backend):
     assert found == {"native": native, **passed}
 
 
-@pytest.mark.parametrize(
-    "block", re.findall(r"```python\n(.*?)```", README.read_text("utf-8"), re.DOTALL)
-)
-def test_readme(block, tmp_path, monkeypatch):
+def test_readme(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    exec(block, {})
+    exec("\n".join(re.findall(r"```python\n(.*?)```", README.read_text("utf-8"), re.DOTALL)), {})

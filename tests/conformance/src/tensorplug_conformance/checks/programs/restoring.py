@@ -49,9 +49,11 @@ def _resumed(_target: Target, opened: Callable[[], Session]) -> None:
 
 
 def _renamed(state: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
-    """Return the state of momentum with other names of the variables."""
-    velocity = {names[who]: item for who, item in state["velocity"].items()}
-    return {"step": state["step"], "velocity": velocity}
+    """Return the state of an optimizer with other names of the variables."""
+    return {
+        slot: {names[who]: item for who, item in found.items()} if slot != "step" else found
+        for slot, found in state.items()
+    }
 
 
 def _copies(_target: Target, opened: Callable[[], Session]) -> None:
