@@ -68,6 +68,9 @@ class _Chain(GradientTransformation):
     def scale(self, loss: Tensor, state: Mapping[str, Any]) -> Tensor:
         return self._optimizer.scale(loss, state)
 
+    def rate(self, state: Mapping[str, Any]) -> float | Tensor | None:
+        return self._optimizer.rate(state)
+
     def update(
         self, gradients: T, state: Mapping[str, Any], params: Any = None, **loss: Any
     ) -> tuple[T, dict[str, Any]]:
@@ -137,6 +140,9 @@ class _Accumulated(GradientTransformation):
 
     def scale(self, loss: Tensor, state: Mapping[str, Any]) -> Tensor:
         return self._optimizer.scale(loss, state["optimizer"])
+
+    def rate(self, state: Mapping[str, Any]) -> float | Tensor | None:
+        return self._optimizer.rate(state["optimizer"])
 
     def update(
         self, gradients: T, state: Mapping[str, Any], params: Any = None, **loss: Any

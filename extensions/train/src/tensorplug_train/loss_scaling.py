@@ -166,6 +166,10 @@ class LossScaled(GradientTransformation):
         """Return the loss whose gradients ``step`` and ``update`` take."""
         return self._loss_scale.scale(loss, state["loss_scale"])
 
+    def rate(self, state: Mapping[str, Any]) -> float | Tensor | None:
+        """Return the learning rate of the next step; see ``GradientTransformation``."""
+        return self._optimizer.rate(state["optimizer"])
+
     def step(
         self,
         gradients: Any,

@@ -309,6 +309,11 @@ class Rule(GradientTransformation):
                 kept[slot] = value
         return slots, Numbers(state[STEP], self._learning_rate)
 
+    def rate(self, state: Mapping[str, Any]) -> float | Tensor | None:
+        """Return the learning rate of the next step."""
+        rate: float | Tensor = Numbers(state[STEP], self._learning_rate).rate(dt.float32)
+        return rate
+
     def _after(self, state: Mapping[str, Any], slots: list[Slots], build: Any) -> dict[str, Any]:
         trees = {slot: build([kept[slot] for kept in slots]) for slot in self._start}
         return {STEP: state[STEP] + 1, **trees}

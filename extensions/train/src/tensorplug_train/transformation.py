@@ -124,6 +124,13 @@ class GradientTransformation(ABC):
         """
         return loss
 
+    def rate(self, state: Mapping[str, Any]) -> float | Tensor | None:  # noqa: ARG002
+        """Return the learning rate of the next step, a tensor of rank 0 or a number.
+
+        None for a rule that searches for the length of each step, as ``lbfgs`` does.
+        """
+        return None
+
     # Variables ----------------------------------------------------------------------------
 
     def minimize(self, f: Callable[[], R], var_list: Any = None, *, has_aux: bool = False) -> R:

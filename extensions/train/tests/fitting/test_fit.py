@@ -53,7 +53,7 @@ def test_steps_and_exact_means_over_uneven_batches(place, compiled):
     last = fitted.history[-1]
     assert list(last) == [
         *("epoch", "step", "loss", "accuracy"),
-        *("validation_loss", "validation_accuracy", "seconds"),
+        *("validation_loss", "validation_accuracy", "learning_rate", "seconds"),
     ]
     assert (last["epoch"], last["step"]) == (2, 10)
     true = np.take_along_axis(softmax(after), problems.CLASSES[:, None], axis=1)
@@ -108,6 +108,23 @@ def test_noise_has_a_key_for_each_step_and_state_is_returned():
     several = fitted(0, one * 4)
     assert int(several.state["calls"]) == 4
     assert several.history[0]["loss"] != pytest.approx(first.history[0]["loss"], rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "around", [None, lambda o: tp.train.accumulate(o, 1), tp.train.LossScaled]
+)
+def test_the_learning_rate_is_in_the_history(around):
+    optimizer = tp.train.sgd(tp.train.cosine_decay(0.5, 4))
+    optimizer = tp.train.chain(lambda g: g, optimizer) if around is None else around(optimizer)
+    history = tp.train.fit(
+        problems.weights(),
+        problems.pairs()[:2],
+        problems.loss,
+        optimizer,
+        epochs=2,
+        progress=False,
+    ).history
+    assert [row["learning_rate"] for row in history] == pytest.approx([0.25, 0.0], abs=1e-7)
 
 
 def test_weights_of_examples_reach_the_mean_and_the_metrics():

@@ -99,7 +99,8 @@ def fit(
     Returns:
         ``Fit(model, state, optimizer_state, history)``. A row of the history has ``epoch``,
         ``step`` (of the last step, from 1), ``loss`` (the mean over the epoch, during which the
-        model changes), the metrics, the same of the validation, and ``seconds``.
+        model changes), the metrics, the same of the validation, ``learning_rate`` (of the
+        next step, if the optimizer has one), and ``seconds``.
 
     Raises:
         ArgumentError: an argument is not of these kinds; there are no batches; batches differ in
@@ -152,7 +153,7 @@ def fit(
                     resuming.keep(checkpoints, now, epoch, history, totals)
                     break
                 row = {"epoch": epoch + 1, "step": before + totals.batches, **totals.results()}
-                row |= checked | {"seconds": time.perf_counter() - began}
+                row |= checked | steps.rate(now) | {"seconds": time.perf_counter() - began}
                 bar.set_postfix(_short(row))
             epoch, history = epoch + 1, [*history, row]
             resuming.keep(checkpoints, now, epoch, history)

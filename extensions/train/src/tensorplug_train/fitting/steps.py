@@ -11,7 +11,7 @@ from tensorplug.plugin import ArgumentError, tree
 from tensorplug_train.fitting.objective import Outcome, judge
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
 
 class Trained(NamedTuple):
@@ -60,6 +60,11 @@ class Steps:
     def begin(self, model: Any, state: Any) -> Trained:
         """Return what there is before the first step."""
         return Trained(model, state, self._optimizer.init(model), self.count(0))
+
+    def rate(self, now: Sequence[Any]) -> dict[str, float]:
+        """Return an entry of the learning rate of the next step, if the optimizer has one."""
+        rate = self._optimizer.rate(now[2]) if hasattr(self._optimizer, "rate") else None
+        return {} if rate is None else {"learning_rate": float(rate)}
 
     def count(self, steps: int) -> Tensor | None:
         """Return a number of steps as ``Trained`` has it."""
