@@ -9,6 +9,7 @@ import time
 
 import numpy as np
 import pytest
+from tests.core.support.interrupts import interruptible
 
 import tensorplug as tp
 from tensorplug.plugin import tree
@@ -277,7 +278,7 @@ def test_an_interrupt_ends_a_loop_that_does_not_end(native):
         timer = threading.Timer(0.3, _thread.interrupt_main)
         timer.start()
         began = time.monotonic()
-        with pytest.raises(KeyboardInterrupt):
+        with interruptible(), pytest.raises(KeyboardInterrupt):
             endless(tp.asarray(drawn(1) ** 2))
         timer.join()
     assert len(native[0]) == 2

@@ -16,6 +16,14 @@ import tensorplug as tp
 from . import problems
 
 
+@pytest.fixture(autouse=True)
+def ctrl_c():
+    """Let SIGINT raise, as by default; a run in the background begins with it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 class Interrupted:
     """Batches that send Ctrl-C to this process while one of them is made."""
 
