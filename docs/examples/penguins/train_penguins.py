@@ -35,7 +35,7 @@ def train(epochs: int, seed: int, *, progress: bool = True) -> tuple[tp.train.Fi
     for_weights, for_order = tp.random.split(tp.random.key(seed))
     table, test = penguins.split(penguins.load())
     scaled = penguins.scaling(table)
-    known = tp.train.metrics
+    metrics = tp.train.metrics
     fitted = tp.train.fit(
         penguins.Network.init(for_weights),
         tp.train.batches(scaled(table), 32, key=for_order),
@@ -43,7 +43,7 @@ def train(epochs: int, seed: int, *, progress: bool = True) -> tuple[tp.train.Fi
         tp.train.adamw(1e-2, weight_decay=1e-2),
         epochs=epochs,
         validation=tp.train.batches(scaled(test), len(test.species)),
-        metrics={"accuracy": known.Accuracy(), "confusion": known.Confusion()},
+        metrics={"accuracy": metrics.Accuracy(), "confusion": metrics.Confusion()},
         progress=progress,
     )
     return fitted, np.asarray(fitted.history[-1]["validation_confusion"])

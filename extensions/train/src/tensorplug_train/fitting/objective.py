@@ -77,8 +77,8 @@ def supervised(loss: Callable[..., Tensor]) -> Callable[..., tuple[Tensor, Outco
 def judge(objective: Callable[..., Any]) -> Callable[..., tuple[Tensor, Outcome]]:
     """Return a function that calls ``objective`` with what it names, and checks the result.
 
-    It takes ``(model, batch, state, key, training)``. The last three are passed if ``objective``
-    has parameters of these names.
+    It takes ``(model, batch, state, key, *, training)``. The last three are passed if
+    ``objective`` has parameters of these names.
 
     Raises:
         ArgumentError: ``objective`` is not a function.
@@ -102,7 +102,8 @@ def _judged(
     batch: Any,
     state: Any,
     key: Any,
-    training: bool,  # noqa: FBT001  # a value
+    *,
+    training: bool,
 ) -> tuple[Tensor, Outcome]:
     offered = {"state": state, "key": key, "training": training}
     found = objective(model, batch, **{name: offered[name] for name in offered if name in named})

@@ -76,16 +76,18 @@ class Steps:
         self._alike("data", batch)
         key = None if self._key is None else tp.random.fold_in(self._key, steps)
 
+        def judged(model: Any) -> tuple[Tensor, Outcome]:
+            return self._judge(model, batch, state, key, training=True)
+
         def scaled(model: Any) -> tuple[Tensor, Any]:
-            loss, outcome = self._judge(model, batch, state, key, True)  # noqa: FBT003
+            loss, outcome = judged(model)
             scale = self._scale
             return (scale(loss, optimizer_state) if scale else loss), (loss, outcome)
 
         (_, (loss, outcome)), gradients = tp.value_and_grad(scaled, has_aux=True)(model)
         known: dict[str, Any] = {}
         if self._searches:
-            known["value"] = loss
-            known["value_fn"] = lambda model: self._judge(model, batch, state, key, True)[0]  # noqa: FBT003
+            known = {"value": loss, "value_fn": lambda model: judged(model)[0]}
         model, optimizer_state = self._optimizer.step(gradients, optimizer_state, model, **known)
         steps = None if steps is None else steps + 1
         measured = self._measured(outcome)
@@ -95,7 +97,7 @@ class Steps:
         self, model: Any, state: Any, _optimizer_state: Any, _steps: Any, batch: Any
     ) -> tuple[Any, ...]:
         self._alike("validation", batch)
-        loss, outcome = self._judge(model, batch, state, None, False)  # noqa: FBT003
+        loss, outcome = self._judge(model, batch, state, None, training=False)
         return loss, *self._measured(outcome)
 
     def _measured(self, outcome: Outcome) -> tuple[Any, dict[str, Any]]:
