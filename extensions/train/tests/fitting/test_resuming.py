@@ -91,6 +91,18 @@ def test_a_run_may_get_more_epochs(tmp_path):
     assert leaves(done) == leaves(whole)
 
 
+def test_a_run_that_a_callback_stopped_is_at_its_end(tmp_path):
+    def at_the_second(epoch):
+        return epoch.row["epoch"] == 2
+
+    stopped = run(problems.pairs(), tmp_path, epochs=3, callbacks=[at_the_second])
+    resumed = run(Interrupted([], 1), tmp_path, epochs=9, resume=True)
+    assert resumed.history == stopped.history
+    assert len(resumed.history) == 2
+    assert leaves(resumed) == leaves(stopped)
+    assert len(tp.train.Checkpoints(tmp_path).all()) == 2  # the last one is there once
+
+
 def test_a_loader_goes_on_where_it_was(tmp_path):
     def data():
         return tp.train.batches((problems.X, problems.CLASSES), 5, key=tp.random.key(7))

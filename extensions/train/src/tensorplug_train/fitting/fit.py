@@ -89,7 +89,8 @@ def fit(
             them returns True.
         checkpoints: where to save the model after each epoch, and when interrupted.
         resume: whether to go on from the latest checkpoint, if there is one. Losses are then
-            bitwise those of a run that was never interrupted.
+            bitwise those of a run that was never interrupted. A run that a callback stopped is at
+            its end: nothing is trained.
         state: of the model, such as ``layers.initial_state(model)``.
         progress: whether to show a bar for each epoch.
         compile: whether to compile the step; without it, each op is called by itself.
@@ -127,9 +128,10 @@ def fit(
     monitoring.check_names([*callbacks, checkpoints], metrics, validated=validation is not None)
     steps = Steps(objective, optimizer, metrics, key, compile=compile)
     now: Sequence[Any]
-    now, epoch, history, saved = resuming.begin(steps, model, state, checkpoints, resume=resume)
+    begun = resuming.begin(steps, model, state, checkpoints, resume=resume)
+    now, epoch, history, saved, stopped = begun
     with Interrupts() as interrupts:
-        while epoch < epochs and not interrupts.seen():
+        while epoch < epochs and not stopped and not interrupts.seen():
             began, before = time.perf_counter(), history[-1]["step"] if history else 0
             totals, saved = Totals(metrics, saved), None
             with _shown(data, epoch, epochs, totals, progress=progress) as bar:
@@ -159,8 +161,8 @@ def fit(
             resuming.keep(checkpoints, now, epoch, history)
             told = Epoch(history, *now[:3])
             answers = [callback(told) for callback in callbacks]
-            if any(answers):
-                break
+            if stopped := any(answers):
+                resuming.keep(checkpoints, now, epoch, history, stopped=True)
     trained, trained_state, optimizer_state, _ = now
     return Fit(trained, trained_state, optimizer_state, history)
 

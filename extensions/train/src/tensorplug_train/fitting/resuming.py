@@ -19,12 +19,16 @@ _PARTS: Final = ("model", "state", "optimizer_state")
 
 
 class Start(NamedTuple):
-    """Where a run begins: ``epoch`` from 0; ``totals``: of an epoch that was interrupted."""
+    """Where a run begins: ``epoch`` from 0; ``totals``: of an epoch that was interrupted.
+
+    ``stopped``: whether a callback has ended the run.
+    """
 
     trained: Trained
     epoch: int
     history: list[dict[str, Any]]
     totals: dict[str, Any] | None
+    stopped: bool = False
 
 
 def begin(
@@ -47,13 +51,14 @@ def begin(
             f"fit: {checkpoints.folder} has checkpoints of an earlier run; pass resume=True to go "
             "on from there, or another folder"
         )
-    notes = checkpoints.notes(latest)
+    saved = checkpoints.notes(latest)
+    notes = saved["notes"]
     parts = checkpoints.load(dict(zip(_PARTS, new, strict=False)), latest)
-    trained = Trained(**parts, steps=steps.count(notes["step"]))
-    totals = notes["notes"]["totals"]
+    trained = Trained(**parts, steps=steps.count(saved["step"]))
+    totals = notes["totals"]
     if totals is not None:
         totals["sums"] = checkpoints.sums(latest)
-    return Start(trained, notes["notes"]["epoch"], notes["notes"]["history"], totals)
+    return Start(trained, notes["epoch"], notes["history"], totals, notes["stopped"])
 
 
 def keep(
@@ -62,10 +67,13 @@ def keep(
     epoch: int,
     history: list[dict[str, Any]],
     totals: Totals | None = None,
+    *,
+    stopped: bool = False,
 ) -> None:
     """Save a checkpoint, if there is a place for it.
 
-    ``epoch``: from 0, the one to go on with; ``totals``: its first batches, if it is not new.
+    ``epoch``: from 0, the one to go on with; ``totals``: its first batches, if it is not new;
+    ``stopped``: whether a callback has ended the run.
     """
     if checkpoints is None:
         return
@@ -76,6 +84,6 @@ def keep(
         step if totals is None else step + totals.batches,
         dict(zip(_PARTS, now, strict=False)),
         None if kept else history[-1],
-        notes={"epoch": epoch, "history": history, "totals": kept},
+        notes={"epoch": epoch, "history": history, "totals": kept, "stopped": stopped},
         sums=sums,
     )
