@@ -82,6 +82,35 @@ def test_one_tap_of_integers_is_refused() -> None:
         tp.nn.conv2d(X.astype(np.int32), np.ones((1, 1, 2, 6), np.int32), groups=3)
 
 
+@pytest.mark.parametrize("channels_first", [False, True])
+@pytest.mark.parametrize(
+    ("axes", "groups", "inputs", "outputs"), [(2, 2, 4, 6), (2, 3, 6, 3), (3, 2, 4, 2)]
+)  # (2, 3, 6, 3) has a group for each channel of the result
+def test_the_transpose_is_that_of_the_filter_that_is_0_between_groups(
+    axes: int, groups: int, inputs: int, outputs: int, *, channels_first: bool
+) -> None:
+    x, options = numbers(2, *(4, 3, 2)[:axes], inputs), {"strides": 2, "dilations": 1, "pad": 1}
+    taps = numbers(*(3, 2, 2)[:axes], outputs // groups, inputs, salt=1)
+    shape = (2, *(7, 4, 2)[:axes], outputs)
+    transpose, data_format = (
+        (tp.nn.conv2d_transpose, "NCHW"),
+        (tp.nn.conv3d_transpose, "NCDHW"),
+    )[axes - 2]
+    expected = transpose(x, dense(taps, groups), shape, **options)
+    if channels_first:
+        x, options = np.moveaxis(x, -1, 1), {**options, "data_format": data_format}
+        shape = (2, outputs, *shape[1:-1])
+        expected = tp.moveaxis(expected, -1, 1)
+    with tp.profile() as profile:
+        found = transpose(x, taps, shape, groups=groups, **options)
+    names = [kernel.name for kernel in profile.kernels]
+    assert ("DepthwiseConv2dNativeBackpropInput" in names) == (axes == 2 and groups == outputs)
+    assert found.type == expected.type
+    np.testing.assert_array_equal(found.numpy(), expected.numpy())
+    one = transpose(x[0], taps, shape[1:], groups=groups, **options)
+    np.testing.assert_array_equal(one.numpy(), expected[0].numpy())
+
+
 X = np.ones((1, 5, 5, 6), np.float32)
 
 
@@ -105,3 +134,25 @@ def test_refused(
 ) -> None:
     with pytest.raises(error, match=message):
         tp.nn.conv2d(X, np.ones(shape, np.float32), groups=groups)
+
+
+@pytest.mark.parametrize(
+    ("shape", "result", "groups", "error", "message"),
+    [
+        ((3, 3, 2, 6), (1, 7, 7, 4), 0, ArgumentError, "transpose: groups must be at least 1"),
+        ((3, 3, 2, 6), (1, 7, 7, 6), 2, ShapeError, r"of the 6 channels of x and the 6 of the"),
+        ((3, 3, 1, 6), (1, 7, 7, 4), 4, ShapeError, r"both multiples of 4, the filter must be"),
+        ((3, 3, 2, 4), (1, 7, 7, 4), 2, ShapeError, r"must be \[..., 4 / 2, 6\], got float32"),
+        ((3, 2, 6), (1, 7, 7, 4), 2, ShapeError, "must have rank 4"),
+        ((3, 3, 2, 6), (7, 7, 7, 1, 4), 2, ShapeError, "must have rank 4"),
+    ],
+)
+def test_transposes_that_are_refused(
+    shape: tuple[int, ...],
+    result: tuple[int, ...],
+    groups: int,
+    error: type[Exception],
+    message: str,
+) -> None:
+    with pytest.raises(error, match=message):
+        tp.nn.conv2d_transpose(X, np.ones(shape, np.float32), result, groups=groups)

@@ -154,20 +154,15 @@ def transposed_convolution(
     begin, out = _extent(full, x.shape[2:], steps, auto_pad, pads, output_shape)
     images, filters, planes, steps, gaps = _in_planes(x, w, reached, steps, gaps)
     function, data_format = _of({2: tp.nn.conv2d_transpose, 3: tp.nn.conv3d_transpose}, images)
-    parts = [
-        function(
-            part,
-            tp.permute_dims(taps, (*range(2, taps.ndim), 1, 0)),
-            (x.shape[0], w.shape[1], *planes),
-            steps,
-            data_format=data_format,
-            dilations=gaps,
-        )
-        for part, taps in zip(
-            tp.split(images, group, axis=1), tp.split(filters, group, axis=0), strict=True
-        )
-    ]
-    y = parts[0] if group == 1 else tp.concat(parts, axis=1)
+    y = function(
+        images,
+        tp.permute_dims(filters, (*range(2, filters.ndim), 1, 0)),
+        (x.shape[0], w.shape[1] * group, *planes),
+        steps,
+        data_format=data_format,
+        dilations=gaps,
+        groups=group,
+    )
     return _with_bias(_fitted(tp.squeeze(y, axis=2) if x.ndim == 3 else y, begin, out), b)
 
 

@@ -13,7 +13,10 @@ from tensorplug.contract.arguments import choice
 from tensorplug.dispatch.calls import as_tensor, chained, dispatch
 from tensorplug.ops.movement import expand_dims, squeeze
 from tensorplug.ops.nn.convolution import correlation
-from tensorplug.ops.nn.convolution.depthwise import DEPTHWISE_CONV2D
+from tensorplug.ops.nn.convolution.depthwise import (
+    DEPTHWISE_CONV2D,
+    DEPTHWISE_CONV2D_BACKPROP_INPUT,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -211,6 +214,7 @@ def conv2d_transpose(
     data_format: DataFormat = "NHWC",
     dilations: PerAxis = 1,
     dim_rounding_mode: RoundingMode | None = None,
+    groups: int = 1,
 ) -> Tensor:
     """Return the transpose of ``conv2d``: every element is spread over its window.
 
@@ -227,10 +231,13 @@ def conv2d_transpose(
         data_format: "NHWC" or "NCHW", of x, ``output_shape`` and the result.
         dilations: distance between taps, (height, width) or one int.
         dim_rounding_mode: of that convolution.
+        groups: of that convolution; with groups, the filter is [height, width, out channels /
+            groups, in channels].
 
     Raises:
-        ShapeError: that convolution does not give the shape of x.
+        ShapeError: that convolution does not give the shape of x, or groups do not fit.
         DTypeError: an operand is not floating.
+        ArgumentError: ``groups`` is not a positive integer.
 
     Source: TensorFlow.js's conv2dTranspose.
 
@@ -250,6 +257,8 @@ def conv2d_transpose(
         x,
         filter,
         output_shape,
+        groups,
+        DEPTHWISE_CONV2D_BACKPROP_INPUT,
         strides=strides,
         pad=pad,
         data_format=data_format,

@@ -208,9 +208,7 @@ def in_groups(
         ShapeError: the groups do not divide the channels, or the filter does not fit them.
 
     """
-    count = shapes.index(groups, f"{what}: groups")
-    if count < 1:
-        raise ArgumentError(f"{what}: groups must be at least 1, got {count}")
+    count = _count(what, groups)
     taps = as_tensor(filter, what=f"{what}: filter")
     if count == 1 or x.ndim != taps.ndim:  # ranks that do not fit are refused there
         return convolve(x, taps)
@@ -227,6 +225,13 @@ def in_groups(
         return _mixed(x, taps, count, channels)
     parts = zip(split(x, count, axis=channels), split(taps, count, axis=-1), strict=True)
     return concat([convolve(part, own_taps) for part, own_taps in parts], axis=channels)
+
+
+def _count(what: str, groups: Any) -> int:
+    count = shapes.index(groups, f"{what}: groups")
+    if count < 1:
+        raise ArgumentError(f"{what}: groups must be at least 1, got {count}")
+    return count
 
 
 def _is_mixing(filter: Shape, attributes: Attributes) -> bool:
@@ -267,14 +272,43 @@ def transposed(
     x: Any,
     filter: Any,
     output_shape: Any,
+    groups: Any,
+    depthwise: KernelSpec | None = None,
     **attributes: Any,
 ) -> Tensor:
-    """Return the transposed convolution by kernel ``spec``, without a batch axis if x has none."""
+    """Return the transposed convolution by kernel ``spec``, without a batch axis if x has none.
+
+    ``depthwise``: the kernel of as many groups as the result has channels.
+
+    Raises:
+        ArgumentError: ``groups`` is not a positive integer.
+        ShapeError: the groups do not divide the channels, or the filter does not fit them.
+
+    """
     shape = shapes.as_shape(output_shape, f"{what}: output_shape")
     rank = len(spec.attributes["data_format"].default)
+    count = _count(what, groups)
+    taps = filter if count == 1 else as_tensor(filter, what=f"{what}: filter")
 
     def convolve(images: Tensor) -> Tensor:
         full = (1, *shape) if len(shape) == rank - 1 else shape
-        return dispatch(spec, images, filter, input_shape=full, **attributes)
+        if count == 1 or not images.ndim == taps.ndim == len(full) == rank:  # refused there
+            return dispatch(spec, images, taps, input_shape=full, **attributes)
+        channels = 1 if attributes["data_format"] in ("NCHW", "NCDHW") else -1
+        own, out = images.shape[channels], full[channels]
+        if taps.shape[-2] * count != out or taps.shape[-1] != own or own % count:
+            raise ShapeError(
+                f"{what}: for {count} groups of the {own} channels of x and the {out} of the "
+                f"result, both multiples of {count}, the filter must be [..., {out} / {count}, "
+                f"{own}], got {taps.type}"
+            )
+        if depthwise is not None and count == out:
+            by_channel = reshape(taps, (*taps.shape[:-2], out, own // out))
+            return dispatch(depthwise, images, by_channel, input_shape=full, **attributes)
+        part = [*full]
+        part[channels] = out // count
+        parts = zip(split(images, count, axis=channels), split(taps, count, axis=-1), strict=True)
+        found = [dispatch(spec, *each, input_shape=part, **attributes) for each in parts]
+        return concat(found, axis=channels)
 
     return per_image(what, x, rank, convolve)

@@ -104,6 +104,7 @@ def conv3d_transpose(
     data_format: Literal["NDHWC", "NCDHW"] = "NDHWC",
     dilations: PerAxis = 1,
     dim_rounding_mode: RoundingMode | None = None,
+    groups: int = 1,
 ) -> Tensor:
     """Return the transpose of ``conv3d``: every element is spread over its window.
 
@@ -120,10 +121,13 @@ def conv3d_transpose(
         data_format: "NDHWC" or "NCDHW", of x, ``output_shape`` and the result.
         dilations: distance between taps, (depth, height, width) or one int.
         dim_rounding_mode: of that convolution.
+        groups: of that convolution; with groups, the filter is [depth, height, width, out
+            channels / groups, in channels].
 
     Raises:
-        ShapeError: that convolution does not give the shape of x.
+        ShapeError: that convolution does not give the shape of x, or groups do not fit.
         DTypeError: an operand is not floating.
+        ArgumentError: ``groups`` is not a positive integer.
 
     Source: TensorFlow.js's conv3dTranspose.
 
@@ -140,6 +144,7 @@ def conv3d_transpose(
         x,
         filter,
         output_shape,
+        groups,
         strides=strides,
         pad=pad,
         data_format=data_format,
