@@ -78,10 +78,12 @@ def transposed_convolution(layer, x):
         (size - 1) * stride + reach
         for size, stride, reach in zip(x.shape[1:-1], strides, reaches, strict=True)
     ]
-    y = np.zeros((len(x), *full, layer.weight.shape[-2]))
+    parts = np.split(layer.weight, layer.groups, -1)
+    y = np.zeros((len(x), *full, layer.weight.shape[-2] * layer.groups))
     for place in np.ndindex(*x.shape[1:-1]):
-        spread = np.tensordot(x[(slice(None), *place)], layer.weight, (-1, -1))
-        y[(slice(None), *under(place))] += spread
+        seen = np.split(x[(slice(None), *place)], layer.groups, -1)
+        spread = [np.tensordot(*pair, (-1, -1)) for pair in zip(seen, parts, strict=True)]
+        y[(slice(None), *under(place))] += np.concatenate(spread, -1)
     sizes = [size * stride for size, stride in zip(x.shape[1:-1], strides, strict=True)]
     around = pads(layer.padding, sizes, reaches, strides)
     ends = [before + size for (before, _), size in zip(around, sizes, strict=True)]
@@ -90,7 +92,7 @@ def transposed_convolution(layer, x):
     wanted = [slice(before, end) for (before, _), end in zip(around, ends, strict=True)]
     # "same" may want places that no window reaches.
     y = np.pad(y, [(0, 0), *[(0, max(strides))] * axes, (0, 0)])
-    return y[(slice(None), *wanted)] + layer.bias
+    return y[(slice(None), *wanted)] + (0 if layer.bias is None else layer.bias)
 
 
 def group_norm(layer, x):

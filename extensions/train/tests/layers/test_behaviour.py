@@ -185,6 +185,11 @@ FLOPS = {
         (2, 4, 4, 3),
         2 * 2 * 16 * 3 * 4 * 5,
     ),
+    "transposed, grouped": (
+        layers.ConvTranspose.init(KEY, 4, 2, (3,), groups=2),
+        (2, 5, 4),
+        2 * 2 * 5 * 4 * 3,
+    ),
     "volume": (layers.Conv.init(KEY, 2, 3, (2, 2, 2)), (2, 3, 3, 3, 2), 2 * 2 * 8 * 3 * 8 * 2),
     "attention": (
         layers.MultiHeadAttention.init(KEY, 8, heads=2),

@@ -84,6 +84,12 @@ LAYERS = {
         (2, 3, 4, 3),
         convolved[1],
     ),
+    "transposed, groups": Case(
+        transpose(4, 6, (3, 2), stride=2, groups=2, bias=False), (2, 3, 2, 4), convolved[1]
+    ),
+    "transposed, a group each": Case(
+        transpose(6, 3, (2,), padding=1, groups=3), (2, 4, 6), convolved[1]
+    ),
     "transposed, same": Case(
         transpose(3, 2, (3, 3), stride=2, padding="same"), (2, 3, 4, 3), convolved[1]
     ),
@@ -266,9 +272,10 @@ def test_wrong_shapes_name_the_layer(name):
 
 KEY = tp.random.key(0)
 REFUSED = {
-    "groups": (
-        lambda: layers.Conv.init(KEY, 4, 6, (3,), groups=4),
-        "4 groups do not divide 4 and",
+    "groups": (lambda: layers.Conv.init(KEY, 4, 6, (3,), groups=4), "Conv: 4 groups do not"),
+    "transposed groups": (
+        lambda: layers.ConvTranspose.init(KEY, 4, 6, (3,), groups=3),
+        "ConvTranspose: 3 groups do not divide 4 and 6",
     ),
     "window": (lambda: layers.Conv.init(KEY, 4, 6, 3), "window must have a number for each"),
     "axes": (lambda: layers.ConvTranspose.init(KEY, 1, 1, (1,) * 4), "at most 3 spatial axes"),

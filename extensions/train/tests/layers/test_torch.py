@@ -26,7 +26,7 @@ def conv(theirs):
 
 
 def transposed(theirs):
-    options = (theirs.stride, theirs.padding, theirs.dilation)
+    options = (theirs.stride, theirs.padding, theirs.dilation, theirs.groups)
     return layers.ConvTranspose(ours(theirs.weight, 2, 3, 1, 0), ours(theirs.bias), *options)
 
 
@@ -62,7 +62,7 @@ CASES = {
     "linear": (lambda: nn.Linear(5, 3), linear, (4, 5)),
     "conv": (lambda: nn.Conv2d(4, 6, (3, 2), (2, 1), (1, 2), 2, 2), conv, (2, 7, 6, 4)),
     "transposed": (
-        lambda: nn.ConvTranspose2d(4, 6, 3, 2, 1, dilation=(1, 2)),
+        lambda: nn.ConvTranspose2d(4, 6, 3, 2, 1, groups=2, dilation=(1, 2)),
         transposed,
         (2, 5, 4, 4),
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -19,29 +20,14 @@ if TYPE_CHECKING:
     from tensorplug.typing import ArrayLike, DTypeLike, KeyLike
     from tensorplug_train.initializers import Initializer
 
+Ints: TypeAlias = tuple[int, ...]
 Sizes: TypeAlias = int | tuple[int, ...]
 Padding: TypeAlias = str | int | tuple[int | tuple[int, int], ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Conv:
-    """A convolution with learnt filters.
-
-    Args:
-        weight: ``[*window, inputs / groups, outputs]``.
-        bias: [outputs], or None.
-        stride: steps between positions, one for all spatial axes or one for each.
-        padding: "valid", "same", or numbers of zeros: one for all sides, or for each spatial axis
-            one or a pair (before, after).
-        dilation: distances between taps, as ``stride``.
-        groups: groups of neighbouring channels that do not mix; see ``tp.nn.conv2d``.
-
-    Examples:
-        >>> layer = tp.train.layers.Conv.init(tp.random.key(0), 3, 8, (3, 3), padding="same")
-        >>> layer(tp.ones((2, 32, 32, 3))).shape
-        (2, 32, 32, 8)
-
-    """
+class _Filters(ABC):
+    """Filters, a bias, and the windows under which they lie; see ``Conv``."""
 
     weight: Tensor
     bias: Tensor | None = None
@@ -79,7 +65,7 @@ class Conv:
             dilation: see the class.
             groups: see the class; it divides ``inputs`` and ``outputs``.
             bias: whether there is a bias.
-            weight_init: draws the weight.
+            weight_init: draws the weight, ``[*window, inputs / groups, outputs]``.
             bias_init: draws the bias.
             dtype: of the weights; None for float32.
 
@@ -87,16 +73,27 @@ class Conv:
             ArgumentError: ``groups`` does not divide the channels, or ``window`` is no sequence.
 
         """
-        sizes = _window("Conv", window)
+        if not isinstance(window, list | tuple) or not window:
+            raise ArgumentError(
+                f"{cls.__name__}: window must have a number for each spatial axis, as (3, 3), got "
+                f"{window!r}"
+            )
         if groups < 1 or inputs % groups or outputs % groups:
-            raise ArgumentError(f"Conv: {groups} groups do not divide {inputs} and {outputs}")
+            raise ArgumentError(
+                f"{cls.__name__}: {groups} groups do not divide {inputs} and {outputs}"
+            )
         of_weight, of_bias = tp.random.split(key)
-        weight = weight_init(of_weight, (*sizes, inputs // groups, outputs), dtype)
+        weight = weight_init(of_weight, (*window, inputs // groups, outputs), dtype)
         drawn = bias_init(of_bias, (outputs,), dtype) if bias else None
-        return cls(weight, drawn, stride, padding, dilation, groups)
+        return cls(cls._arranged(weight, groups), drawn, stride, padding, dilation, groups)
+
+    @staticmethod
+    def _arranged(weight: Tensor, groups: int) -> Tensor:  # noqa: ARG004  # of the transpose
+        """Return the weight of a layer, for ``[*window, inputs / groups, outputs]``."""
+        return weight
 
     def __call__(self, x: ArrayLike) -> Tensor:
-        """Return the convolution plus bias, of shape [batch, *positions, outputs].
+        """Return the result plus bias, of shape [batch, *positions, outputs].
 
         ``x``: ``[batch, *spatial, inputs]``; the batch axis may be missing.
 
@@ -105,26 +102,114 @@ class Conv:
 
         """
         axes = self.weight.ndim - 2
-        channels = self.weight.shape[-2] * self.groups
-        tensor = fitting(self, x, channels, "channels", (axes + 1, axes + 2))
+        tensor = fitting(self, x, self._inputs, "channels", (axes + 1, axes + 2))
         batched = tensor if tensor.ndim == axes + 2 else tensor[None]
-        pairs = _pairs(self.padding, axes)
         strides, dilations = _each(self.stride, axes), _each(self.dilation, axes)
-        y = _convolution(batched, self.weight, strides, pairs, dilations, self.groups)
+        y = self._spread(batched, strides, _pairs(self.padding, axes), dilations)
         y = y if tensor.ndim == axes + 2 else y[0]
         return y if self.bias is None else y + self.bias
+
+    @property
+    @abstractmethod
+    def _inputs(self) -> int: ...
+
+    @abstractmethod
+    def _spread(self, x: Tensor, strides: Ints, padding: Any, dilations: Ints) -> Tensor:
+        """Return the result without bias; ``padding``: text, or a pair for each axis."""
+
+
+@dataclass(frozen=True, eq=False)
+class Conv(_Filters):
+    """A convolution with learnt filters.
+
+    Args:
+        weight: ``[*window, inputs / groups, outputs]``.
+        bias: [outputs], or None.
+        stride: steps between positions, one for all spatial axes or one for each.
+        padding: "valid", "same", or numbers of zeros: one for all sides, or for each spatial axis
+            one or a pair (before, after).
+        dilation: distances between taps, as ``stride``.
+        groups: groups of neighbouring channels that do not mix; see ``tp.nn.conv2d``.
+
+    Examples:
+        >>> layer = tp.train.layers.Conv.init(tp.random.key(0), 3, 8, (3, 3), padding="same")
+        >>> layer(tp.ones((2, 32, 32, 3))).shape
+        (2, 32, 32, 8)
+
+    """
+
+    @property
+    def _inputs(self) -> int:
+        return self.weight.shape[-2] * self.groups
+
+    def _spread(self, x: Tensor, strides: Ints, padding: Any, dilations: Ints) -> Tensor:
+        return _convolution(x, self.weight, strides, padding, dilations, self.groups)
+
+
+@dataclass(frozen=True, eq=False)
+class ConvTranspose(_Filters):
+    """The transpose of a convolution with learnt filters: each element is spread over its window.
+
+    One to three spatial axes.
+
+    Args:
+        weight: ``[*window, outputs / groups, inputs]``.
+        bias: [outputs], or None.
+        stride: steps between the elements of x in the result, as for ``Conv``.
+        padding: of the convolution whose transpose it is, as for ``Conv``; it makes the result
+            smaller. With "same", the result is ``stride`` times as large as x.
+        dilation: distances between taps.
+        groups: as for ``Conv``.
+
+    Examples:
+        >>> layer = tp.train.layers.ConvTranspose.init(
+        ...     tp.random.key(0), 8, 3, (2, 2), stride=2
+        ... )
+        >>> layer(tp.ones((1, 16, 16, 8))).shape
+        (1, 32, 32, 3)
+
+    """
+
+    @staticmethod
+    def _arranged(weight: Tensor, groups: int) -> Tensor:
+        *window, inputs, outputs = weight.shape
+        if len(window) > 3:
+            raise ArgumentError(f"ConvTranspose: at most 3 spatial axes, got window {window}")
+        parts = tp.reshape(weight, (*window, inputs, groups, outputs // groups))
+        return tp.reshape(tp.swapaxes(parts, -1, -3), (*window, outputs // groups, -1))
+
+    @property
+    def _inputs(self) -> int:
+        return self.weight.shape[-1]
+
+    def _spread(self, x: Tensor, strides: Ints, padding: Any, dilations: Ints) -> Tensor:
+        *window, outputs, _ = self.weight.shape
+        axes, sizes, weight = len(window), [], self.weight
+        for at, size in enumerate(x.shape[1:-1]):
+            length = (size - 1) * strides[at] + (window[at] - 1) * dilations[at] + 1
+            cut = 0 if isinstance(padding, str) else sum(padding[at])
+            sizes.append(size * strides[at] if padding == "same" else length - cut)
+        if axes == 1:  # of height 1
+            x, weight, sizes = x[:, None], weight[None], [1, *sizes]
+            strides, dilations = (1, *strides), (1, *dilations)
+            padding = padding if isinstance(padding, str) else ((0, 0), *padding)
+        function: Any = tp.nn.conv3d_transpose if axes == 3 else tp.nn.conv2d_transpose
+        shape, pad = (x.shape[0], *sizes, outputs * self.groups), _around(padding)
+        y: Tensor = function(
+            x, weight, shape, strides, pad, dilations=dilations, groups=self.groups
+        )
+        return y[:, 0] if axes == 1 else y
 
 
 def _convolution(
     x: Tensor,
     weight: Tensor,
-    strides: tuple[int, ...],
+    strides: Ints,
     padding: Any,
-    dilations: tuple[int, ...],
+    dilations: Ints,
     groups: int,
 ) -> Tensor:
-    axes = len(strides)
-    pad: Any = padding if isinstance(padding, str) else ((0, 0), *padding, (0, 0))
+    axes, pad = len(strides), _around(padding)
     if axes == 1:
         return tp.nn.conv1d(x, weight, strides[0], pad, dilation=dilations[0], groups=groups)
     if axes == 2:
@@ -151,120 +236,7 @@ def _convolution(
     return tp.add_n(sums)
 
 
-@dataclass(frozen=True, eq=False)
-class ConvTranspose:
-    """The transpose of a convolution with learnt filters: each element is spread over its window.
-
-    One to three spatial axes.
-
-    Args:
-        weight: ``[*window, outputs, inputs]``.
-        bias: [outputs], or None.
-        stride: steps between the elements of x in the result, as for ``Conv``.
-        padding: of the convolution whose transpose it is, as for ``Conv``; it makes the result
-            smaller. With "same", the result is ``stride`` times as large as x.
-        dilation: distances between taps.
-
-    Examples:
-        >>> layer = tp.train.layers.ConvTranspose.init(
-        ...     tp.random.key(0), 8, 3, (2, 2), stride=2
-        ... )
-        >>> layer(tp.ones((1, 16, 16, 8))).shape
-        (1, 32, 32, 3)
-
-    """
-
-    weight: Tensor
-    bias: Tensor | None = None
-    stride: Sizes = tp.static_field(default=1)
-    padding: Padding = tp.static_field(default="valid")
-    dilation: Sizes = tp.static_field(default=1)
-
-    @classmethod
-    def init(
-        cls,
-        key: KeyLike,
-        inputs: int,
-        outputs: int,
-        window: Sequence[int],
-        *,
-        stride: Sizes = 1,
-        padding: Padding = "valid",
-        dilation: Sizes = 1,
-        bias: bool = True,
-        weight_init: Initializer = initializers.glorot_uniform,
-        bias_init: Initializer = initializers.zeros,
-        dtype: DTypeLike | None = None,
-    ) -> Self:
-        """Return a layer with new weights; see ``Conv.init``.
-
-        Args:
-            key: a key of ``tensorplug.random``.
-            inputs: channels of x.
-            outputs: channels of the result.
-            window: taps along each spatial axis, of which there are one to three.
-            stride: see the class.
-            padding: see the class.
-            dilation: see the class.
-            bias: whether there is a bias.
-            weight_init: draws the weight, ``[*window, inputs, outputs]``, whose fans fit.
-            bias_init: draws the bias.
-            dtype: of the weights; None for float32.
-
-        Raises:
-            ArgumentError: ``window`` does not have one to three numbers.
-
-        """
-        sizes = _window("ConvTranspose", window)
-        if len(sizes) > 3:
-            raise ArgumentError(f"ConvTranspose: at most 3 spatial axes, got window {sizes}")
-        of_weight, of_bias = tp.random.split(key)
-        weight = tp.swapaxes(weight_init(of_weight, (*sizes, inputs, outputs), dtype), -1, -2)
-        drawn = bias_init(of_bias, (outputs,), dtype) if bias else None
-        return cls(weight, drawn, stride, padding, dilation)
-
-    def __call__(self, x: ArrayLike) -> Tensor:
-        """Return the transposed convolution plus bias, of shape [batch, *positions, outputs].
-
-        ``x``: ``[batch, *spatial, inputs]``; the batch axis may be missing.
-
-        Raises:
-            LayerError: x has other channels, or another number of axes.
-
-        """
-        *window, outputs, inputs = self.weight.shape
-        axes = len(window)
-        tensor = fitting(self, x, inputs, "channels", (axes + 1, axes + 2))
-        strides, dilations = _each(self.stride, axes), _each(self.dilation, axes)
-        batched, weight = tensor if tensor.ndim == axes + 2 else tensor[None], self.weight
-        pairs = _pairs(self.padding, axes)
-        sizes = []
-        for at, size in enumerate(batched.shape[1:-1]):
-            length = (size - 1) * strides[at] + (window[at] - 1) * dilations[at] + 1
-            cut = 0 if isinstance(pairs, str) else sum(pairs[at])
-            sizes.append(size * strides[at] if pairs == "same" else length - cut)
-        if axes == 1:  # of height 1
-            batched, weight, sizes = batched[:, None], weight[None], [1, *sizes]
-            strides, dilations = (1, *strides), (1, *dilations)
-            pairs = pairs if isinstance(pairs, str) else ((0, 0), *pairs)
-        pad = pairs if isinstance(pairs, str) else ((0, 0), *pairs, (0, 0))
-        function: Any = tp.nn.conv3d_transpose if axes == 3 else tp.nn.conv2d_transpose
-        shape = (batched.shape[0], *sizes, outputs)
-        y: Tensor = function(batched, weight, shape, strides, pad, dilations=dilations)
-        y = y[:, 0] if axes == 1 else y
-        y = y if tensor.ndim == axes + 2 else y[0]
-        return y if self.bias is None else y + self.bias
-
-
-def _window(who: str, window: Any) -> tuple[int, ...]:
-    if not isinstance(window, list | tuple) or not window:
-        raise ArgumentError(
-            f"{who}: window must have a number for each spatial axis, as (3, 3), got {window!r}"
-        )
-    return tuple(window)
-
-
-def _each(sizes: Sizes, axes: int) -> tuple[int, ...]:
+def _each(sizes: Sizes, axes: int) -> Ints:
     return tuple(sizes) if isinstance(sizes, list | tuple) else (sizes,) * axes
 
 
@@ -273,3 +245,8 @@ def _pairs(padding: Padding, axes: int) -> Any:
         return padding
     listed = padding if isinstance(padding, list | tuple) else (padding,) * axes
     return tuple((each, each) if isinstance(each, int) else tuple(each) for each in listed)
+
+
+def _around(pairs: Any) -> Any:
+    """Return a padding of the spatial axes as one of all axes of x."""
+    return pairs if isinstance(pairs, str) else ((0, 0), *pairs, (0, 0))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import tensorplug as tp
 from tensorplug import Tensor
@@ -18,8 +19,30 @@ if TYPE_CHECKING:
     from tensorplug.typing import ArrayLike, DTypeLike, KeyLike
 
 
+class _Norm(ABC):
+    """A layer whose input has a last axis as long as its ``scale``."""
+
+    scale: Tensor
+    _axis: ClassVar[str] = "channels"  # what errors call the last one
+
+    def __call__(self, x: ArrayLike) -> Tensor:
+        """Return ``x`` normalized; ``x``: [batch, ..., channels].
+
+        Raises:
+            LayerError: the last axis has another length.
+
+        """
+        return self._normalized(self._fitting(x))
+
+    def _fitting(self, x: ArrayLike) -> Tensor:
+        return fitting(self, x, self.scale.shape[0], self._axis)
+
+    @abstractmethod
+    def _normalized(self, x: Tensor) -> Tensor: ...
+
+
 @dataclass(frozen=True, eq=False)
-class LayerNorm:
+class LayerNorm(_Norm):
     """``tp.nn.layer_norm`` over the last axis, with a learnt scale and offset.
 
     ``scale``: [features]; ``offset``: [features], or None; ``epsilon``: added to the variance.
@@ -34,6 +57,7 @@ class LayerNorm:
     scale: Tensor
     offset: Tensor | None = None
     epsilon: float = tp.static_field(default=1e-5)
+    _axis = "features"
 
     @classmethod
     def init(
@@ -47,23 +71,16 @@ class LayerNorm:
         """Return a layer with scale 1 and offset 0.
 
         ``features``: the length of the last axis; ``bias``: whether there is an offset;
-        ``epsilon``: added to the variance; ``dtype``: of scale and offset, None for float32.
+        ``epsilon``: see the class; ``dtype``: of scale and offset, None for float32.
         """
         return cls(*_affine(features, bias, dtype), epsilon)
 
-    def __call__(self, x: ArrayLike) -> Tensor:
-        """Return ``x`` normalized; ``x``: [..., features].
-
-        Raises:
-            LayerError: the last axis has another length.
-
-        """
-        tensor = fitting(self, x, self.scale.shape[0], "features")
-        return tp.nn.layer_norm(tensor, self.offset, self.scale, epsilon=self.epsilon)
+    def _normalized(self, x: Tensor) -> Tensor:
+        return tp.nn.layer_norm(x, self.offset, self.scale, epsilon=self.epsilon)
 
 
 @dataclass(frozen=True, eq=False)
-class RMSNorm:
+class RMSNorm(_Norm):
     """``tp.nn.rms_norm`` over the last axis, with a learnt scale.
 
     ``scale``: [features]; ``epsilon``: added to the mean of the squares.
@@ -76,29 +93,19 @@ class RMSNorm:
 
     scale: Tensor
     epsilon: float = tp.static_field(default=1e-5)
+    _axis = "features"
 
     @classmethod
     def init(cls, features: int, *, epsilon: float = 1e-5, dtype: DTypeLike | None = None) -> Self:
-        """Return a layer with scale 1.
-
-        ``features``: the length of the last axis; ``epsilon``: added to the mean of the squares;
-        ``dtype``: of the scale, None for float32.
-        """
+        """Return a layer with scale 1; the arguments are those of ``LayerNorm.init``."""
         return cls(tp.ones((features,), dtype=dtype), epsilon)
 
-    def __call__(self, x: ArrayLike) -> Tensor:
-        """Return ``x`` normalized; ``x``: [..., features].
-
-        Raises:
-            LayerError: the last axis has another length.
-
-        """
-        tensor = fitting(self, x, self.scale.shape[0], "features")
-        return tp.nn.rms_norm(tensor, self.scale, epsilon=self.epsilon)
+    def _normalized(self, x: Tensor) -> Tensor:
+        return tp.nn.rms_norm(x, self.scale, epsilon=self.epsilon)
 
 
 @dataclass(frozen=True, eq=False)
-class GroupNorm:
+class GroupNorm(_Norm):
     """``tp.nn.group_norm``, with a learnt scale and offset.
 
     ``scale``: [channels]; ``offset``: [channels], or None; ``groups``: divides the channels;
@@ -126,11 +133,7 @@ class GroupNorm:
         epsilon: float = 1e-5,
         dtype: DTypeLike | None = None,
     ) -> Self:
-        """Return a layer with scale 1 and offset 0.
-
-        ``channels``: the length of the last axis; ``groups``: divides it; ``bias``: whether there
-        is an offset; ``epsilon``: added to the variance; ``dtype``: of scale and offset, None for
-        float32.
+        """Return a layer with scale 1 and offset 0; see ``LayerNorm.init``.
 
         Raises:
             ArgumentError: the groups do not divide the channels.
@@ -140,20 +143,13 @@ class GroupNorm:
             raise ArgumentError(f"GroupNorm: {groups} groups do not divide {channels} channels")
         return cls(*_affine(channels, bias, dtype), groups, epsilon)
 
-    def __call__(self, x: ArrayLike) -> Tensor:
-        """Return ``x`` normalized; ``x``: [batch, ..., channels].
-
-        Raises:
-            LayerError: the last axis has another length.
-
-        """
-        tensor = fitting(self, x, self.scale.shape[0], "channels")
-        return tp.nn.group_norm(tensor, self.groups, self.offset, self.scale, epsilon=self.epsilon)
+    def _normalized(self, x: Tensor) -> Tensor:
+        return tp.nn.group_norm(x, self.groups, self.offset, self.scale, epsilon=self.epsilon)
 
 
 @dataclass(frozen=True, eq=False)
-class InstanceNorm:
-    """``tp.nn.instance_norm``, with a learnt scale and offset.
+class InstanceNorm(_Norm):
+    """``tp.nn.instance_norm`` of [batch, ..., channels], with a learnt scale and offset.
 
     ``scale``: [channels]; ``offset``: [channels], or None; ``epsilon``: added to the variance.
 
@@ -177,22 +173,11 @@ class InstanceNorm:
         epsilon: float = 1e-5,
         dtype: DTypeLike | None = None,
     ) -> Self:
-        """Return a layer with scale 1 and offset 0.
-
-        ``channels``: the length of the last axis; ``bias``: whether there is an offset;
-        ``epsilon``: added to the variance; ``dtype``: of scale and offset, None for float32.
-        """
+        """Return a layer with scale 1 and offset 0; see ``LayerNorm.init``."""
         return cls(*_affine(channels, bias, dtype), epsilon)
 
-    def __call__(self, x: ArrayLike) -> Tensor:
-        """Return ``x`` normalized; ``x``: [batch, ..., channels], with places in between.
-
-        Raises:
-            LayerError: the last axis has another length.
-
-        """
-        tensor = fitting(self, x, self.scale.shape[0], "channels")
-        return tp.nn.instance_norm(tensor, self.offset, self.scale, epsilon=self.epsilon)
+    def _normalized(self, x: Tensor) -> Tensor:
+        return tp.nn.instance_norm(x, self.offset, self.scale, epsilon=self.epsilon)
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,11 +221,7 @@ class BatchNorm:
         epsilon: float = 1e-5,
         dtype: DTypeLike | None = None,
     ) -> Self:
-        """Return a layer with scale 1 and offset 0.
-
-        ``channels``: the length of the last axis; ``bias``: whether there is an offset; ``decay``,
-        ``epsilon``: see the class; ``dtype``: of scale and offset, None for float32.
-        """
+        """Return a layer with scale 1 and offset 0; see the class, and ``LayerNorm.init``."""
         return cls(*_affine(channels, bias, dtype), decay, epsilon)
 
     def initial_state(self) -> dict[str, Tensor]:

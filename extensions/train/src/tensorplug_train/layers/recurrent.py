@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import tensorplug as tp
 from tensorplug import Tensor
@@ -11,7 +11,7 @@ from tensorplug_train import initializers
 from tensorplug_train.layers.applying import fitting
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Self
 
     from tensorplug.typing import ArrayLike, DTypeLike, KeyLike
@@ -21,7 +21,81 @@ Weights = tuple[Tensor, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class LSTM:
+class _Recurrent:
+    """Layers whose fields are the weights of ``function``, each with one for every layer."""
+
+    kernels: Weights
+    recurrent_kernels: Weights
+    biases: Weights | None = None
+    function: ClassVar[Callable[..., Any]]
+    gates: ClassVar[int]
+
+    def __call__(self, x: ArrayLike, *, lengths: ArrayLike | None = None) -> Tensor:
+        """Return the outputs of the last layer; see ``run``."""
+        return self.run(x, lengths=lengths)[0]
+
+    def run(
+        self,
+        x: ArrayLike,
+        initial: Sequence[Any] | None = None,
+        *,
+        lengths: ArrayLike | None = None,
+    ) -> tuple[Tensor, list[Any]]:
+        """Return the outputs of the last layer, and the last states of all layers.
+
+        Args:
+            x: [batch, time, features].
+            initial: the states of each layer before the first step; None for 0.
+            lengths: integers [batch], how many steps count; see ``tp.nn.lstm``.
+
+        Returns:
+            [batch, time, units], or 2 * units in both directions; and the state of each layer, as
+            ``tp.nn.lstm`` and ``tp.nn.gru`` return it: (h, c), or h.
+
+        Raises:
+            LayerError: x has another number of features, or of axes.
+
+        """
+        kernels, *others = (getattr(self, each.name) for each in fields(self))
+        y = fitting(self, x, kernels[0].shape[-2], "features", (3,))
+        direction = "bidirectional" if kernels[0].ndim == 3 else "forward"
+        states = []
+        for at, kernel in enumerate(kernels):
+            own = (None if each is None else each[at] for each in others)
+            start = None if initial is None else initial[at]
+            options = {"initial_state": start, "lengths": lengths, "direction": direction}
+            y, state = self.function(y, kernel, *own, **options)
+            states.append(state)
+        return y, states
+
+    @classmethod
+    def _drawn(
+        cls,
+        key: KeyLike,
+        inputs: int,
+        units: int,
+        depth: int,
+        inits: tuple[Initializer, Initializer],
+        dtype: DTypeLike | None,
+        *,
+        bidirectional: bool,
+    ) -> tuple[Weights, Weights]:
+        """Return the kernels and the recurrent kernels; each direction's is drawn by itself."""
+        directions = 2 if bidirectional else 1
+        keys = iter(tp.random.split(key, 2 * directions * depth))
+
+        def draw(init: Initializer, rows: int) -> Tensor:
+            shape = (rows, cls.gates * units)
+            drawn = [init(next(keys), shape, dtype) for _ in range(directions)]
+            return tp.stack(drawn) if bidirectional else drawn[0]
+
+        widths = [inputs] + [directions * units] * (depth - 1)
+        kernels = tuple(draw(inits[0], width) for width in widths)
+        return kernels, tuple(draw(inits[1], units) for _ in widths)
+
+
+@dataclass(frozen=True, eq=False)
+class LSTM(_Recurrent):
     """Layers of ``tp.nn.lstm``, of which each takes the outputs of the one before.
 
     Args:
@@ -36,9 +110,8 @@ class LSTM:
 
     """
 
-    kernels: Weights
-    recurrent_kernels: Weights
-    biases: Weights | None = None
+    function = staticmethod(tp.nn.lstm)
+    gates = 4
 
     @classmethod
     def init(
@@ -71,7 +144,7 @@ class LSTM:
 
         """
         inits = (weight_init, recurrent_init)
-        drawn = _drawn(key, inputs, units, 4, depth, inits, dtype, bidirectional=bidirectional)
+        drawn = cls._drawn(key, inputs, units, depth, inits, dtype, bidirectional=bidirectional)
         shape = (2, units) if bidirectional else (units,)
         zeros, forget = (
             tp.full(shape, value, dtype=dtype or tp.float32) for value in (0.0, forget_bias)
@@ -79,39 +152,9 @@ class LSTM:
         one = tp.concat([zeros, forget, zeros, zeros], axis=-1)
         return cls(*drawn, (one,) * depth if bias else None)
 
-    def __call__(self, x: ArrayLike, *, lengths: ArrayLike | None = None) -> Tensor:
-        """Return the outputs of the last layer; see ``run``."""
-        return self.run(x, lengths=lengths)[0]
-
-    def run(
-        self,
-        x: ArrayLike,
-        initial: Sequence[Any] | None = None,
-        *,
-        lengths: ArrayLike | None = None,
-    ) -> tuple[Tensor, list[Any]]:
-        """Return the outputs of the last layer, and the last states of all layers.
-
-        Args:
-            x: [batch, time, features].
-            initial: the states (h, c) of each layer before the first step; None for 0.
-            lengths: integers [batch], how many steps count; see ``tp.nn.lstm``.
-
-        Returns:
-            [batch, time, units], or 2 * units in both directions; and for each layer (h, c), as
-            ``tp.nn.lstm`` returns it.
-
-        Raises:
-            LayerError: x has another number of features, or of axes.
-
-        """
-        weights = zip(self.kernels, self.recurrent_kernels, strict=True)
-        stacked = [(*pair, _of(self.biases, at)) for at, pair in enumerate(weights)]
-        return _run(self, tp.nn.lstm, stacked, x, initial, lengths)
-
 
 @dataclass(frozen=True, eq=False)
-class GRU:
+class GRU(_Recurrent):
     """Layers of ``tp.nn.gru``, of which each takes the outputs of the one before.
 
     Args:
@@ -128,10 +171,9 @@ class GRU:
 
     """
 
-    kernels: Weights
-    recurrent_kernels: Weights
-    biases: Weights | None = None
     recurrent_biases: Weights | None = None
+    function = staticmethod(tp.nn.gru)
+    gates = 3
 
     @classmethod
     def init(
@@ -147,83 +189,9 @@ class GRU:
         recurrent_init: Initializer = initializers.orthogonal,
         dtype: DTypeLike | None = None,
     ) -> Self:
-        """Return layers with new weights; the arguments are those of ``LSTM.init``.
-
-        ``key``: a key; ``inputs``: features of x; ``units``, ``depth``, ``bidirectional``,
-        ``bias``, ``weight_init``, ``recurrent_init``, ``dtype``: see there.
-        """
+        """Return layers with new weights; the arguments are those of ``LSTM.init``."""
         inits = (weight_init, recurrent_init)
-        drawn = _drawn(key, inputs, units, 3, depth, inits, dtype, bidirectional=bidirectional)
+        drawn = cls._drawn(key, inputs, units, depth, inits, dtype, bidirectional=bidirectional)
         zeros = tp.zeros((2, 3 * units) if bidirectional else (3 * units,), dtype=dtype)
         biases = (zeros,) * depth if bias else None
         return cls(*drawn, biases, biases)
-
-    def __call__(self, x: ArrayLike, *, lengths: ArrayLike | None = None) -> Tensor:
-        """Return the outputs of the last layer; see ``run``."""
-        return self.run(x, lengths=lengths)[0]
-
-    def run(
-        self,
-        x: ArrayLike,
-        initial: Sequence[Any] | None = None,
-        *,
-        lengths: ArrayLike | None = None,
-    ) -> tuple[Tensor, list[Any]]:
-        """Return the outputs of the last layer, and the last states of all layers.
-
-        ``x``, ``initial``, ``lengths``, results and errors: see ``LSTM.run``; a state is one
-        tensor.
-        """
-        weights = zip(self.kernels, self.recurrent_kernels, strict=True)
-        stacked = [
-            (*pair, _of(self.biases, at), _of(self.recurrent_biases, at))
-            for at, pair in enumerate(weights)
-        ]
-        return _run(self, tp.nn.gru, stacked, x, initial, lengths)
-
-
-def _of(biases: Weights | None, at: int) -> Tensor | None:
-    return None if biases is None else biases[at]
-
-
-def _drawn(
-    key: KeyLike,
-    inputs: int,
-    units: int,
-    gates: int,
-    depth: int,
-    inits: tuple[Initializer, Initializer],
-    dtype: DTypeLike | None,
-    *,
-    bidirectional: bool,
-) -> tuple[Weights, Weights]:
-    """Return the kernels and the recurrent kernels; each direction's is drawn by itself."""
-    directions = 2 if bidirectional else 1
-    keys = iter(tp.random.split(key, 2 * directions * depth))
-
-    def draw(init: Initializer, rows: int) -> Tensor:
-        drawn = [init(next(keys), (rows, gates * units), dtype) for _ in range(directions)]
-        return tp.stack(drawn) if bidirectional else drawn[0]
-
-    widths = [inputs] + [directions * units] * (depth - 1)
-    kernels = tuple(draw(inits[0], width) for width in widths)
-    return kernels, tuple(draw(inits[1], units) for _ in widths)
-
-
-def _run(
-    layer: Any,
-    function: Any,
-    weights: list[Any],
-    x: ArrayLike,
-    initial: Sequence[Any] | None,
-    lengths: ArrayLike | None,
-) -> tuple[Tensor, list[Any]]:
-    kernel = weights[0][0]
-    y = fitting(layer, x, kernel.shape[-2], "features", (3,))
-    direction = "bidirectional" if kernel.ndim == 3 else "forward"
-    states = []
-    for at, own in enumerate(weights):
-        start = None if initial is None else initial[at]
-        y, state = function(y, *own, initial_state=start, lengths=lengths, direction=direction)
-        states.append(state)
-    return y, states

@@ -264,6 +264,9 @@ _COUNTS: Final[dict[str, Callable[[Any], int]]] = {
         ("DepthwiseConv2dNative", "FusedDepthwiseConv2D"),
         lambda r: math.prod(r.outputs[0].shape) * math.prod(r.inputs[1].shape[:2]),
     ),
+    "DepthwiseConv2dNativeBackpropInput": (
+        lambda r: math.prod(r.inputs[0].shape) * math.prod(r.inputs[1].shape[:2])
+    ),
     **dict.fromkeys(
         ("Conv2DBackpropInput", "Conv3DBackpropInputV2"),
         lambda r: math.prod(r.inputs[0].shape) * math.prod(r.inputs[1].shape[:-1]),
