@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 
 CLASSES = 10
-BATCH = 32  # images per step at most
 EVERY = 5  # one image in so many of each class is kept for the test
 BRIGHTEST = 16  # pixel values are 0 .. 16
 
@@ -84,8 +83,3 @@ def split(digits: Digits) -> Split:
     images = (digits.images[..., np.newaxis] / np.float32(BRIGHTEST)).astype(np.float32)
     labels = digits.labels.astype(np.int32)
     return Split(images[train], labels[train], images[test], labels[test])
-
-
-def batches(order: NDArray[np.intp]) -> list[NDArray[np.intp]]:
-    """Cut one epoch's order into batches of at most ``BATCH`` images, as equal as can be."""
-    return np.array_split(order, -(-len(order) // BATCH))

@@ -1,68 +1,55 @@
-"""The network and its training step: plain functions of tensors, the same on every backend."""
+"""The network, what it minimizes and how: the same on every backend."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import Any
 
 import tensorplug as tp
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-
-Weights = dict[str, tp.Tensor]
-
-CHANNELS = (16, 32)  # of the two convolutions
 CLASSES = 10
 OPTIMIZER = tp.train.momentum(learning_rate=0.05, momentum=0.9)
+layers = tp.train.layers
+loss = tp.losses.sparse_softmax_cross_entropy
 
 
-def initial_weights(generator: np.random.Generator) -> dict[str, NDArray[np.float32]]:
-    """Draw weights with variance ``2 / fan-in`` (He et al., 2015); biases start at zero."""
-    first, second = CHANNELS
-    shapes = {
-        "conv1": (3, 3, 1, first),
-        "conv2": (3, 3, first, second),
-        "dense": (4 * 4 * second, CLASSES),  # 8x8 pixels are 4x4 after the pooling
-    }
-    weights: dict[str, NDArray[np.float32]] = {}
-    for name, shape in shapes.items():
-        deviation = np.sqrt(2.0 / np.prod(shape[:-1]))
-        weights[name] = generator.normal(0.0, deviation, shape).astype(np.float32)
-        weights[f"{name}_bias"] = np.zeros(shape[-1], np.float32)
-    return weights
+def network(key: tp.Tensor) -> tp.train.layers.Sequential:
+    """Return the network for images [n, 8, 8, 1]; its weights depend on the key alone."""
+    first, second, last = tp.random.split(key, 3)
+    draw = tp.train.initializers.he_normal
+    return layers.Sequential.of(
+        layers.Conv.init(first, 1, 16, (3, 3), padding="same", weight_init=draw),
+        tp.nn.relu,
+        halved,
+        layers.Conv.init(second, 16, 32, (3, 3), padding="same", weight_init=draw),
+        tp.nn.relu,
+        flat,
+        layers.Linear.init(last, 4 * 4 * 32, CLASSES, weight_init=draw),
+    )
 
 
-def scores(weights: Weights, images: tp.Tensor) -> tp.Tensor:
-    """Return the logits [n, 10] of images [n, 8, 8, 1]."""
-    x = tp.nn.relu(tp.nn.conv2d(images, weights["conv1"], 1, "same") + weights["conv1_bias"])
-    x = tp.nn.max_pool(x, 2, 2)
-    x = tp.nn.relu(tp.nn.conv2d(x, weights["conv2"], 1, "same") + weights["conv2_bias"])
-    x = tp.reshape(x, (x.shape[0], -1))
-    return tp.matmul(x, weights["dense"]) + weights["dense_bias"]
+def halved(x: tp.Tensor) -> tp.Tensor:
+    """Return images of half the height and width: the maxima of 2x2 pixels."""
+    return tp.nn.max_pool(x, 2, 2)
 
 
-def loss(weights: Weights, images: tp.Tensor, labels: tp.Tensor) -> tp.Tensor:
-    """Return the mean cross-entropy, in nats, of images [n, 8, 8, 1] with labels int [n]."""
-    return tp.losses.softmax_cross_entropy(tp.one_hot(labels, CLASSES), scores(weights, images))
+def flat(x: tp.Tensor) -> tp.Tensor:
+    """Return images as rows [n, pixels * channels]."""
+    return tp.reshape(x, (x.shape[0], -1))
 
 
-def step(
-    weights: Weights, state: dict[str, Any], images: tp.Tensor, labels: tp.Tensor
-) -> tuple[tp.Tensor, Weights, dict[str, Any]]:
-    """Take one step of gradient descent with momentum.
+class EachLoss(tp.train.metrics.Metric):
+    """The losses of all steps of an epoch; the history of ``fit`` has their mean otherwise."""
 
-    Returns:
-        The loss before the step, then the weights and the optimizer's state after it.
+    collects = True
 
-    """
-    value, gradients = tp.value_and_grad(loss)(weights, images, labels)
-    weights, state = OPTIMIZER.step(gradients, state, weights)
-    return value, weights, state
+    def of(self, labels: Any, predictions: Any, _weights: Any = None) -> list[tp.Tensor]:
+        """Return the loss of one batch."""
+        return [loss(labels, predictions)]
 
+    def merge(self, a: list[tp.Tensor], b: list[tp.Tensor]) -> list[tp.Tensor]:
+        """Return the losses of two parts of an epoch."""
+        return a + b
 
-def predict(weights: Weights, images: tp.Tensor) -> tp.Tensor:
-    """Return the digit, int [n], that scores highest for each image."""
-    return tp.argmax(scores(weights, images), axis=-1)
+    def result(self, sums: list[tp.Tensor]) -> list[float]:
+        """Return the losses as numbers."""
+        return [each.item() for each in sums]

@@ -34,30 +34,23 @@ FAINT = "#666666"
 class Run:
     """One training on one backend.
 
-    ``losses``: float64, the mean cross-entropy in nats before each step.
-    ``predictions``: the digit read from each test image. ``accuracy``: 0 to 1.
-    ``seconds``: wall time of training and test, preparation of kernels included.
+    ``distribution``: that of the backend, with its version. ``seconds``: wall time of training and
+    test, preparation of kernels included. ``losses``: the mean cross-entropy in nats before each
+    step. ``predictions``: the digit read from each test image. ``accuracy``: 0 to 1.
     """
 
     backend: str
     distribution: str
-    version: str
     device: str
-    epochs: int
     seconds: float
     losses: NDArray[np.float64]
     predictions: NDArray[np.int64]
     accuracy: float
 
-
-def reference(runs: Sequence[Run]) -> Run | None:
-    """Return the run that the others are compared with, if there was one."""
-    return next((run for run in runs if run.backend == REFERENCE), None)
-
-
-def difference(run: Run, other: Run) -> NDArray[np.float64]:
-    """Return the distance between the two runs' losses at each step, in nats."""
-    return np.abs(run.losses - other.losses)
+    def differences(self, runs: Sequence[Run]) -> NDArray[np.float64] | None:
+        """Return how far each loss is from the reference's; None if this is it, or without it."""
+        base = [run for run in runs if run.backend == REFERENCE and run is not self]
+        return np.abs(self.losses - base[0].losses) if base else None
 
 
 def table(runs: Sequence[Run]) -> Table:
@@ -73,33 +66,33 @@ def table(runs: Sequence[Run]) -> Table:
     result.add_column("backend", style="bold")
     result.add_column("distribution", min_width=14, overflow="fold")
     result.add_column("device", min_width=12, overflow="fold")
-    farthest = f"difference\nfrom {REFERENCE}"
-    for heading in ("epochs", "seconds", "accuracy", farthest):
+    for heading in ("seconds", "accuracy", f"difference\nfrom {REFERENCE}"):
         result.add_column(heading, justify="right", no_wrap=True)
-    base = reference(runs)
     for run in runs:
         colour = "green" if run.accuracy >= REQUIRED else "red"
+        apart = run.differences(runs)
         result.add_row(
             run.backend,
-            f"{run.distribution}\n{run.version}",
+            run.distribution,
             run.device,
-            str(run.epochs),
             f"{run.seconds:.1f}",
             f"[{colour}]{run.accuracy:.2%}[/]",
-            "-" if base in (None, run) else f"{difference(run, base).max():.1e}",
+            "-" if apart is None else f"{apart.max():.1e}",
         )
     return result
 
 
 def picture(runs: Sequence[Run], split: Split, file: Path) -> None:
-    """Write the loss curves and a grid of test digits as a PNG, making its folder if need be."""
+    """Write the loss curves and a grid of test digits as a PNG, making its folder if need be.
+
+    The grid shows what the first run reads.
+    """
     figure = Figure(figsize=(12.5, 6.4), layout="constrained", facecolor="white")
     halves: Any = figure.subfigures(1, 2, width_ratios=(1.0, 1.08), wspace=0.03)
-    left, right = halves
-    above, below = left.subplots(2, 1, sharex=True, height_ratios=(1.5, 1.0))
+    above, below = halves[0].subplots(2, 1, sharex=True, height_ratios=(1.5, 1.0))
     _losses(above, runs)
     _differences(below, runs)
-    _digits(right, reference(runs) or runs[0], runs, split)
+    _digits(halves[1], runs, split)
     file.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(file, dpi=110, format="png")
 
@@ -123,22 +116,13 @@ def _losses(axes: Axes, runs: Sequence[Run]) -> None:
 
 def _differences(axes: Axes, runs: Sequence[Run]) -> None:
     axes.set_title(f"Distance from {REFERENCE}'s losses", loc="left", fontweight="bold")
-    axes.set_xlabel("step")
+    axes.set(xlabel="step", ylabel="nats", yscale="log")
     _plain(axes)
-    base = reference(runs)
-    if base is None or len(runs) == 1:
-        said = f"nothing to compare: only {', '.join(run.backend for run in runs)} was trained"
-        axes.text(0.5, 0.5, said, transform=axes.transAxes, ha="center", color=FAINT)
-        axes.set_yticks([])
-        return
-    axes.set_yscale("log")
-    axes.set_ylabel("nats")
     for index, run in enumerate(runs):
-        if run is base:
+        apart = run.differences(runs)
+        if apart is None:
             continue
-        apart = difference(run, base)
-        # A logarithm has no place for steps whose losses are equal.
-        kept = apart > 0
+        kept = apart > 0  # a logarithm has no place for steps whose losses are equal
         most = f"at most {apart.max():.1e}" if kept.any() else "the same to the last bit"
         axes.plot(
             np.flatnonzero(kept) + 1,
@@ -148,36 +132,34 @@ def _differences(axes: Axes, runs: Sequence[Run]) -> None:
             color=COLOURS[index % len(COLOURS)],
             label=f"{run.backend}: {most}",
         )
-    axes.legend(facecolor="white", edgecolor="none", framealpha=0.9, markerscale=2.5)
-
-
-def _digits(figure: FigureBase, run: Run, runs: Sequence[Run], split: Split) -> None:
-    truth = split.test_labels
-    wrong = np.flatnonzero(run.predictions != truth)
-    others = np.flatnonzero(run.predictions == truth)
-    shown = np.concatenate([wrong, others])[: ROWS * COLUMNS]
-    grid = figure.subplots(ROWS, COLUMNS)
-    for axes, index in zip(grid.flat, shown, strict=True):
-        read, meant = int(run.predictions[index]), int(truth[index])
-        colour = RIGHT if read == meant else WRONG
-        axes.imshow(split.test_images[index, :, :, 0], cmap="gray_r", vmin=0.0, vmax=1.0)
-        text = str(read) if read == meant else f"{read}, is {meant}"
-        axes.set_title(text, color=colour, fontsize=11, fontweight="bold", pad=3)
-        axes.set_xticks([])
+    if axes.lines:
+        axes.legend(facecolor="white", edgecolor="none", framealpha=0.9, markerscale=2.5)
+    else:
+        said = f"nothing to compare: only {', '.join(run.backend for run in runs)} was trained"
+        axes.text(0.5, 0.5, said, transform=axes.transAxes, ha="center", color=FAINT)
         axes.set_yticks([])
-        for spine in axes.spines.values():
-            spine.set(color=colour, linewidth=1.0 if read == meant else 2.2)
-    same = np.all([item.predictions == run.predictions for item in runs], axis=0)
-    agreement = f" All backends agree on {int(same.sum())}." if len(runs) > 1 else ""
+
+
+def _digits(figure: FigureBase, runs: Sequence[Run], split: Split) -> None:
+    read, truth = runs[0].predictions, split.test_labels
+    right = read == truth
+    grid = figure.subplots(ROWS, COLUMNS)
+    # The wrong ones come first, each kind in the order of the images.
+    for axes, index in zip(grid.flat, np.argsort(right, kind="stable"), strict=False):
+        colour = RIGHT if right[index] else WRONG
+        axes.imshow(split.test_images[index, :, :, 0], cmap="gray_r", vmin=0.0, vmax=1.0)
+        text = f"{read[index]}" if right[index] else f"{read[index]}, is {truth[index]}"
+        axes.set_title(text, color=colour, fontsize=11, fontweight="bold", pad=3)
+        axes.set(xticks=[], yticks=[])
+        axes.spines[:].set(color=colour, linewidth=1.0 if right[index] else 2.2)
+    same = np.all([run.predictions == read for run in runs], axis=0)
+    agreement = f" All backends agree on {same.sum()}." if len(runs) > 1 else ""
     figure.suptitle(
-        f"Test digits as {run.backend} reads them: {len(others)} of {len(truth)} right",
+        f"Test digits as {runs[0].backend} reads them: {right.sum()} of {len(truth)} right",
         fontweight="bold",
     )
-    figure.supxlabel(
-        f"Wrong ones (red) come first, then right ones (green).{agreement}",
-        fontsize=9,
-        color=FAINT,
-    )
+    said = f"Wrong ones (red) come first, then right ones (green).{agreement}"
+    figure.supxlabel(said, fontsize=9, color=FAINT)
 
 
 def _plain(axes: Axes) -> None:

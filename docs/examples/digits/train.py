@@ -1,6 +1,6 @@
 """Train a small convolutional network on handwritten digits, on every installed backend.
 
-Every backend gets the same weights and the same batches, drawn once with NumPy. The command
+Every backend gets the same weights and the same batches, which come from one key. The command
 prints one table, writes one picture, and exits with 1 when a backend reads fewer than 97 % of
 the test images right or when a backend that was asked for cannot be used.
 """
@@ -11,9 +11,8 @@ import argparse
 import os
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import data
 import model
@@ -25,90 +24,64 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 import tensorplug as tp
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-    from data import Split
     from numpy.typing import NDArray
 
-
-@dataclass(frozen=True)
-class Job:
-    """What to train: everything that is random is drawn already.
-
-    ``weights``: the initial ones. ``orders``: for each epoch, the order of the training images.
-    """
-
-    split: Split
-    weights: dict[str, NDArray[np.float32]]
-    orders: list[NDArray[np.intp]]
-
-    @property
-    def steps(self) -> int:
-        """The number of training steps in all."""
-        return sum(len(data.batches(order)) for order in self.orders)
+BATCH = 32  # images per step
 
 
-def prepare(epochs: int, seed: int) -> Job:
-    """Draw the initial weights and the order of the images from one generator."""
-    split = data.split(data.load())
-    generator = np.random.default_rng(seed)
-    weights = model.initial_weights(generator)
-    orders = [generator.permutation(len(split.train_labels)) for _ in range(epochs)]
-    return Job(split, weights, orders)
+def train(split: data.Split, epochs: int, seed: int, callbacks: Any = ()) -> tp.train.Fit:
+    """Train on the active backend; everything random comes from ``seed``."""
+    for_weights, for_order = tp.random.split(tp.random.key(seed))
+    images = split.train_images, split.train_labels
+    return tp.train.fit(
+        model.network(for_weights),
+        tp.train.batches(images, BATCH, key=for_order, drop_last=True),
+        tp.train.supervised(model.loss),
+        model.OPTIMIZER,
+        epochs=epochs,
+        metrics={"losses": model.EachLoss()},
+        callbacks=callbacks,
+        progress=False,
+    )
 
 
-def train(
-    job: Job, after_step: Callable[[int, float], None]
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Train on the active backend, then read the test images.
-
-    Args:
-        job: what to train.
-        after_step: called after each step with the epoch, from 1, and the step's loss.
-
-    Returns:
-        The loss of each step, and the digit read from each test image.
-
-    """
-    split = job.split
-    weights = tp.tree_map(tp.asarray, job.weights)
-    state = model.OPTIMIZER.init(weights)
-    losses = []
-    for epoch, order in enumerate(job.orders, start=1):
-        for batch in data.batches(order):
-            images = tp.asarray(split.train_images[batch])
-            labels = tp.asarray(split.train_labels[batch])
-            loss, weights, state = model.step(weights, state, images, labels)
-            losses.append(float(loss.item()))
-            after_step(epoch, losses[-1])
-    read = model.predict(weights, tp.asarray(split.test_images))
-    return np.array(losses), read.numpy().astype(np.int64)
+def losses(fitted: tp.train.Fit) -> NDArray[np.float64]:
+    """Return the loss of each step."""
+    return np.concatenate([row["losses"] for row in fitted.history])
 
 
-def run_on(name: str, job: Job, progress: Progress) -> report.Run:
-    """Train on one backend, showing how far it is."""
-    epochs = len(job.orders)
-    task = progress.add_task(name, total=job.steps, epoch=0, epochs=epochs, loss=float("nan"))
+def read(network: Any, images: NDArray[np.float32]) -> NDArray[np.int64]:
+    """Return the digit [n] that scores highest for each image."""
+    found: tp.Tensor = network(images).argmax(axis=-1)
+    return found.numpy().astype(np.int64)
 
-    def after_step(epoch: int, loss: float) -> None:
-        progress.update(task, advance=1, epoch=epoch, loss=loss)
+
+def run_on(name: str, split: data.Split, epochs: int, seed: int, progress: Progress) -> report.Run:
+    """Train on one backend, showing how far it is, then read the test images."""
+    task = progress.add_task(name, total=epochs, loss=float("nan"))
+
+    def after_epoch(epoch: tp.train.Epoch) -> None:
+        progress.update(task, advance=1, loss=epoch.row["loss"])
 
     with tp.use_backend(name):
         start = time.perf_counter()
-        losses, read = train(job, after_step)
+        fitted = train(split, epochs, seed, [after_epoch])
+        if len(fitted.history) < epochs:  # Ctrl-C, after which fit returns what there is
+            raise KeyboardInterrupt
+        predictions = read(fitted.model, split.test_images)
         seconds = time.perf_counter() - start
         device = tp.describe_device()
     info = next(backend for backend in tp.backends() if backend.name == name.partition(":")[0])
     return report.Run(
         backend=name,
-        distribution=info.distribution,
-        version=info.version,
+        distribution=f"{info.distribution}\n{info.version}",
         device=device,
-        epochs=epochs,
         seconds=seconds,
-        losses=losses,
-        predictions=read,
-        accuracy=float(np.mean(read == job.split.test_labels)),
+        losses=losses(fitted),
+        predictions=predictions,
+        accuracy=float(np.mean(predictions == split.test_labels)),
     )
 
 
@@ -157,18 +130,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not names:
         console.print("No backend could be used.", style="red")
         return 1
-    job = prepare(options.epochs, options.seed)
+    split = data.split(data.load())
     columns = (
         TextColumn("{task.description:>8}"),
         BarColumn(),
-        TextColumn("epoch {task.fields[epoch]:>2}/{task.fields[epochs]}"),
+        TextColumn("epoch {task.completed:>2}/{task.total}"),
         TextColumn("loss {task.fields[loss]:.4f}"),
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=console) as progress:
-        runs = [run_on(name, job, progress) for name in names]
+        runs = [run_on(name, split, options.epochs, options.seed, progress) for name in names]
     console.print(report.table(runs))
-    report.picture(runs, job.split, options.output)
+    report.picture(runs, split, options.output)
     console.print(f"Picture: {options.output}", highlight=False)
     short = [run.backend for run in runs if run.accuracy < report.REQUIRED]
     if short:
@@ -185,17 +158,10 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME",
         help="train on this backend; may be repeated (default: TENSORPLUG_BACKEND, else all)",
     )
-    parser.add_argument("--epochs", type=_positive, default=12, metavar="N")
+    parser.add_argument("--epochs", type=int, default=12, metavar="N")
     parser.add_argument("--seed", type=int, default=0, metavar="N")
     parser.add_argument("--output", type=Path, default=Path("out/digits.png"), metavar="FILE.png")
     return parser
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, got {number}")
-    return number
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import data
 import numpy as np
 import pytest
 import train
@@ -24,11 +25,12 @@ STEPS = 3
 
 def digits() -> list[Any]:
     """Return losses of a few steps, and the digits that are read then."""
-    job = train.prepare(1, 0)
-    short = dataclasses.replace(job, orders=[job.orders[0][: 32 * STEPS]])
-    losses, read = train.train(short, lambda _epoch, _loss: None)
-    assert len(losses) == STEPS
-    return [losses, read]
+    split = data.split(data.load())
+    few = split.train_images[: 32 * STEPS], split.train_labels[: 32 * STEPS]
+    split = dataclasses.replace(split, train_images=few[0], train_labels=few[1])
+    fitted = train.train(split, epochs=1, seed=0)
+    assert len(train.losses(fitted)) == STEPS
+    return [train.losses(fitted), train.read(fitted.model, split.test_images)]
 
 
 def character_transformer() -> list[Any]:

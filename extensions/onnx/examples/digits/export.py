@@ -28,30 +28,18 @@ SHOWN = (2, 5, 7, 8)
 SIDE = 96  # pixels of a picture
 
 
-def trained() -> tuple[train.Job, dict[str, np.ndarray]]:
-    """Return the job, and the weights after training on the active backend."""
-    job = train.prepare(EPOCHS, 0)
-    weights = tp.tree_map(tp.asarray, job.weights)
-    state = model.OPTIMIZER.init(weights)
-    for order in job.orders:
-        for batch in data.batches(order):
-            images, labels = (
-                tp.asarray(part[batch])
-                for part in (job.split.train_images, job.split.train_labels)
-            )
-            _, weights, state = model.step(weights, state, images, labels)
-    return job, {name: weight.numpy() for name, weight in weights.items()}
-
-
-def as_onnx(weights: dict[str, np.ndarray]) -> onnx.ModelProto:
+def as_onnx(network: tp.train.layers.Sequential) -> onnx.ModelProto:
     """Return the network as ONNX has it: channels first."""
-    dense = weights["dense"].reshape(4, 4, -1, model.CLASSES)
+    layers = [layer for layer in network.layers if hasattr(layer, "weight")]
+    conv1, conv2, dense = (layer.weight.numpy() for layer in layers)
+    dense = dense.reshape(4, 4, -1, model.CLASSES)
     arrays = {
-        "conv1": weights["conv1"].transpose(3, 2, 0, 1),
-        "conv2": weights["conv2"].transpose(3, 2, 0, 1),
+        "conv1": conv1.transpose(3, 2, 0, 1),
+        "conv2": conv2.transpose(3, 2, 0, 1),
         "dense": dense.transpose(2, 0, 1, 3).reshape(-1, model.CLASSES),
-        **{name: array for name, array in weights.items() if name.endswith("_bias")},
     }
+    for name, layer in zip(tuple(arrays), layers, strict=True):
+        arrays[f"{name}_bias"] = layer.bias.numpy()
     same = {"auto_pad": "SAME_UPPER", "kernel_shape": [3, 3]}
     nodes = [
         helper.make_node("Conv", ["images", "conv1", "conv1_bias"], ["c1"], **same),
@@ -76,12 +64,13 @@ def as_onnx(weights: dict[str, np.ndarray]) -> onnx.ModelProto:
 
 def main() -> None:
     """Write the model and the pictures."""
+    split = data.split(data.load())
     with tp.use_backend("cpu"):
-        job, weights = trained()
-    onnx.save(as_onnx(weights), FOLDER / "digits.onnx")
+        network = train.train(split, EPOCHS, seed=0).model
+    onnx.save(as_onnx(network), FOLDER / "digits.onnx")
     for digit in SHOWN:
-        at = np.flatnonzero(job.split.test_labels == digit)[3]
-        paper = 255 * (1 - job.split.test_images[at, ..., 0])
+        at = np.flatnonzero(split.test_labels == digit)[3]
+        paper = 255 * (1 - split.test_images[at, ..., 0])
         image = Image.fromarray(np.round(paper).astype(np.uint8))
         image.resize((SIDE, SIDE), Image.Resampling.NEAREST).save(FOLDER / f"{NAMES[digit]}.png")
 
