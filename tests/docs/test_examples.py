@@ -14,10 +14,12 @@ from tests.core.support.public_functions import PUBLIC, PUBLIC_HOMES
 
 import tensorplug as tp
 
-_SOURCES = Path(tp.__file__).parent
+_PACKAGES = ("tensorplug", "tensorplug_train", "tensorplug_science")
+_SOURCES = [Path(importlib.import_module(package).__file__ or "").parent for package in _PACKAGES]
 SESSIONS = sorted(
-    ".".join(("tensorplug", *path.relative_to(_SOURCES).with_suffix("").parts))
-    for path in _SOURCES.rglob("*.py")
+    ".".join((source.name, *path.relative_to(source).with_suffix("").parts))
+    for source in _SOURCES
+    for path in source.rglob("*.py")
     if ">>> " in path.read_text(encoding="utf-8")
 )
 

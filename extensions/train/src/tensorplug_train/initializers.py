@@ -9,7 +9,7 @@ window.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import tensorplug as tp
 from tensorplug.errors import ShapeError
@@ -22,6 +22,17 @@ if TYPE_CHECKING:
     from tensorplug.typing import DTypeLike, KeyLike, ShapeLike
 
     Initializer: TypeAlias = Callable[[KeyLike, ShapeLike, DTypeLike | None], Tensor]
+
+    class _Drawing(Protocol):
+        def __call__(
+            self, key: KeyLike, shape: ShapeLike, dtype: DTypeLike | None = None, *, scale: float
+        ) -> Tensor: ...
+
+    class _Scaled(Protocol):
+        def __call__(
+            self, key: KeyLike, shape: ShapeLike, dtype: DTypeLike | None = None
+        ) -> Tensor: ...
+
 
 __all__ = [
     "constant",
@@ -90,11 +101,8 @@ def normal(
 ) -> Tensor:
     """Return numbers of the normal distribution with mean 0.
 
-    Args:
-        key: a key of ``tensorplug.random``.
-        shape: of the result.
-        dtype: a floating dtype; None for float32.
-        scale: the standard deviation.
+    ``key``: of ``tensorplug.random``; ``shape`` and ``dtype``: of the result, which is floating,
+    None for float32; ``scale``: the standard deviation.
 
     Examples:
         >>> x = tp.train.initializers.normal(tp.random.key(0), (200, 200), scale=0.5)
@@ -110,11 +118,7 @@ def uniform(
 ) -> Tensor:
     """Return numbers drawn uniformly from [-scale, scale).
 
-    Args:
-        key: a key of ``tensorplug.random``.
-        shape: of the result.
-        dtype: a floating dtype; None for float32.
-        scale: the bound.
+    ``key``, ``shape``, ``dtype``: see ``normal``; ``scale``: the bound.
 
     Examples:
         >>> x = tp.train.initializers.uniform(tp.random.key(0), (100, 100))
@@ -138,12 +142,8 @@ def truncated_normal(
     The cut makes the deviation smaller, so that of the uncut distribution is larger than
     ``scale``: the standard deviation of the results is ``scale``, as in Keras and JAX.
 
-    Args:
-        key: a key of ``tensorplug.random``.
-        shape: of the result.
-        dtype: a floating dtype; None for float32.
-        scale: the standard deviation.
-        bound: where the uncut distribution is cut off, in its standard deviations.
+    ``key``, ``shape``, ``dtype``, ``scale``: see ``normal``; ``bound``: where the uncut
+    distribution is cut off, in its standard deviations.
 
     Examples:
         >>> x = tp.train.initializers.truncated_normal(tp.random.key(0), (200, 200), scale=0.5)
@@ -159,8 +159,28 @@ def truncated_normal(
     return tp.random.truncated_normal(key, shape, dtype, lower=-bound, upper=bound, scale=uncut)
 
 
-def he_normal(key: KeyLike, shape: ShapeLike, dtype: DTypeLike | None = None) -> Tensor:
-    """Return truncated normal numbers of variance ``2 / fan_in``, for layers before a ReLU.
+def _fans(who: str, shape: ShapeLike) -> dict[str, int]:
+    sizes = shapes.as_shape(shape)
+    if len(sizes) < 2:
+        raise ShapeError(f"{who}: the shape must have two axes or more, got {sizes}")
+    taps = math.prod(sizes[:-2])
+    return {"fan_in": max(1, taps * sizes[-2]), "fan_out": max(1, taps * sizes[-1])}
+
+
+def _scaled(name: str, scale: int, fans: tuple[str, ...], draw: _Drawing, source: str) -> _Scaled:
+    """Return an initializer of variance ``scale`` over the sum of the fans."""
+
+    def initializer(key: KeyLike, shape: ShapeLike, dtype: DTypeLike | None = None) -> Tensor:
+        found = _fans(name, shape)
+        variance = scale / sum(found[fan] for fan in fans)
+        # Numbers that are uniform in [-b, b) have the variance b**2 / 3.
+        width = math.sqrt(3 * variance if draw is uniform else variance)
+        return draw(key, shape, dtype, scale=width)
+
+    kind = "uniform" if draw is uniform else "truncated normal"
+    fan = f"({' + '.join(fans)})" if len(fans) > 1 else fans[0]
+    initializer.__name__ = initializer.__qualname__ = name
+    initializer.__doc__ = f"""Return {kind} numbers of variance ``{scale} / {fan}``.
 
     Args:
         key: a key of ``tensorplug.random``.
@@ -170,108 +190,32 @@ def he_normal(key: KeyLike, shape: ShapeLike, dtype: DTypeLike | None = None) ->
     Raises:
         ShapeError: the shape has fewer than two axes.
 
-    Source: "Delving deep into rectifiers" (He et al., 2015).
+    Source: {source}.
 
     Examples:
-        >>> x = tp.train.initializers.he_normal(tp.random.key(0), (200, 300))
+        >>> x = tp.train.initializers.{name}(tp.random.key(0), (200, 200))
         >>> round(float(tp.std(x)), 2)
-        0.1
+        {round(math.sqrt(scale / (200 * len(fans))), 2)}
 
     """
-    fan_in, _ = _fans("he_normal", shape)
-    return truncated_normal(key, shape, dtype, scale=math.sqrt(2 / fan_in))
+    return initializer
 
 
-def he_uniform(key: KeyLike, shape: ShapeLike, dtype: DTypeLike | None = None) -> Tensor:
-    """Return uniform numbers of variance ``2 / fan_in``; see ``he_normal``.
+_HE = '"Delving deep into rectifiers" (He et al., 2015), for layers before a ReLU'
+_GLOROT = (
+    '"Understanding the difficulty of training deep feedforward neural networks" (Glorot and '
+    "Bengio, 2010)"
+)
+_LECUN = '"Efficient BackProp" (LeCun et al., 1998)'
+_IN: tuple[str, ...] = ("fan_in",)
+_BOTH = ("fan_in", "fan_out")
 
-    ``key``: a key; ``shape``: [..., inputs, outputs]; ``dtype``: floating, None for float32.
-
-    Examples:
-        >>> x = tp.train.initializers.he_uniform(tp.random.key(0), (600, 100))
-        >>> bool(tp.all(tp.abs(x) <= 0.1))
-        True
-
-    """
-    fan_in, _ = _fans("he_uniform", shape)
-    return uniform(key, shape, dtype, scale=math.sqrt(6 / fan_in))
-
-
-def glorot_normal(key: KeyLike, shape: ShapeLike, dtype: DTypeLike | None = None) -> Tensor:
-    """Return truncated normal numbers of variance ``2 / (fan_in + fan_out)``.
-
-    Args:
-        key: a key of ``tensorplug.random``.
-        shape: [..., inputs, outputs].
-        dtype: a floating dtype; None for float32.
-
-    Raises:
-        ShapeError: the shape has fewer than two axes.
-
-    Source: "Understanding the difficulty of training deep feedforward neural networks" (Glorot and
-    Bengio, 2010).
-
-    Examples:
-        >>> x = tp.train.initializers.glorot_normal(tp.random.key(0), (150, 50))
-        >>> round(float(tp.std(x)), 2)
-        0.1
-
-    """
-    return truncated_normal(
-        key, shape, dtype, scale=math.sqrt(2 / sum(_fans("glorot_normal", shape)))
-    )
-
-
-def glorot_uniform(key: KeyLike, shape: ShapeLike, dtype: DTypeLike | None = None) -> Tensor:
-    """Return uniform numbers of variance ``2 / (fan_in + fan_out)``; see ``glorot_normal``.
-
-    ``key``: a key; ``shape``: [..., inputs, outputs]; ``dtype``: floating, None for float32.
-
-    Examples:
-        >>> x = tp.train.initializers.glorot_uniform(tp.random.key(0), (400, 200))
-        >>> bool(tp.all(tp.abs(x) <= 0.1))
-        True
-
-    """
-    return uniform(key, shape, dtype, scale=math.sqrt(6 / sum(_fans("glorot_uniform", shape))))
-
-
-def lecun_normal(key: KeyLike, shape: ShapeLike, dtype: DTypeLike | None = None) -> Tensor:
-    """Return truncated normal numbers of variance ``1 / fan_in``.
-
-    Args:
-        key: a key of ``tensorplug.random``.
-        shape: [..., inputs, outputs].
-        dtype: a floating dtype; None for float32.
-
-    Raises:
-        ShapeError: the shape has fewer than two axes.
-
-    Source: "Efficient BackProp" (LeCun et al., 1998).
-
-    Examples:
-        >>> x = tp.train.initializers.lecun_normal(tp.random.key(0), (100, 300))
-        >>> round(float(tp.std(x)), 2)
-        0.1
-
-    """
-    fan_in, _ = _fans("lecun_normal", shape)
-    return truncated_normal(key, shape, dtype, scale=math.sqrt(1 / fan_in))
-
-
-def lecun_uniform(key: KeyLike, shape: ShapeLike, dtype: DTypeLike | None = None) -> Tensor:
-    """Return uniform numbers of variance ``1 / fan_in``; see ``lecun_normal``.
-
-    ``key``: a key; ``shape``: [..., inputs, outputs]; ``dtype``: floating, None for float32.
-
-    Examples:
-        >>> x = tp.train.initializers.lecun_uniform(tp.random.key(0), (300, 100))
-        >>> bool(tp.all(tp.abs(x) <= 0.1))
-        True
-
-    """
-    fan_in, _ = _fans("lecun_uniform", shape)
-    return uniform(key, shape, dtype, scale=math.sqrt(3 / fan_in))
+he_normal = _scaled("he_normal", 2, _IN, truncated_normal, _HE)
+he_uniform = _scaled("he_uniform", 2, _IN, uniform, _HE)
+glorot_normal = _scaled("glorot_normal", 2, _BOTH, truncated_normal, _GLOROT)
+glorot_uniform = _scaled("glorot_uniform", 2, _BOTH, uniform, _GLOROT)
+lecun_normal = _scaled("lecun_normal", 1, _IN, truncated_normal, _LECUN)
+lecun_uniform = _scaled("lecun_uniform", 1, _IN, uniform, _LECUN)
 
 
 def orthogonal(
@@ -306,11 +250,3 @@ def orthogonal(
     # The signs make the result independent of those that the algorithm chooses.
     q = q * tp.where(tp.diagonal(r) < 0, -scale, scale)
     return tp.astype(tp.reshape(q if rows >= columns else q.T, sizes), wide, copy=False)
-
-
-def _fans(who: str, shape: ShapeLike) -> tuple[int, int]:
-    sizes = shapes.as_shape(shape)
-    if len(sizes) < 2:
-        raise ShapeError(f"{who}: the shape must have two axes or more, got {sizes}")
-    taps = math.prod(sizes[:-2])
-    return max(1, taps * sizes[-2]), max(1, taps * sizes[-1])

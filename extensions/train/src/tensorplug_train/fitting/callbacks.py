@@ -98,7 +98,8 @@ class CsvLog:
     Examples:
         >>> log = tp.train.CsvLog("log.csv")
         >>> log(tp.train.Epoch([{"epoch": 1, "loss": 0.5}], None, None, None))
-        >>> print(open("log.csv", encoding="utf-8").read().strip())
+        >>> with open("log.csv", encoding="utf-8") as file:
+        ...     print(file.read().strip())
         epoch,loss
         1,0.5
 

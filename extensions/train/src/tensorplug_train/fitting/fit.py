@@ -117,7 +117,7 @@ def fit(
         ...     x, y = batch
         ...     return tp.mean(tp.square(x @ w - y))
         >>> fitted = tp.train.fit(
-        ...     tp.zeros((1, 1)), batches, loss, tp.train.sgd(0.1), epochs=9, progress=False
+        ...     tp.zeros((1, 1)), batches, loss, tp.train.sgd(0.1), epochs=20, progress=False
         ... )
         >>> round(fitted.model.item(), 2), round(fitted.history[0]["loss"], 2)
         (3.0, 22.5)
