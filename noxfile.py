@@ -9,7 +9,7 @@ import nox
 nox.options.sessions = ["lint", "types", "tests"]
 nox.options.default_venv_backend = "venv"
 
-_EXTENSIONS = ("onnx", "science", "train")
+_EXTENSIONS = ("llm", "onnx", "science", "train")
 _EXAMPLES = ("attention", "dask_backend", "minimal_backend", "op_package")
 
 

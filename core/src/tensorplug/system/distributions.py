@@ -18,6 +18,7 @@ FOLDERS: Final = {
     "tensorplug-loops": "backends/loops",
     "tensorplug-conformance": "tests/conformance",
     "tensorplug-dask": "plugins_example/dask_backend",
+    "tensorplug-llm": "extensions/llm",
     "tensorplug-onnx": "extensions/onnx",
     "tensorplug-science": "extensions/science",
     "tensorplug-train": "extensions/train",

@@ -1,0 +1,170 @@
+"""The decoder: a pure function of parameters, tokens and a cache."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import tensorplug as tp
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tensorplug_llm.configuration import Configuration, Matrix
+
+Cache: TypeAlias = "list[tuple[tp.Tensor, tp.Tensor]]"
+
+
+def empty_cache(configuration: Configuration, batch: int, slots: int) -> Cache:
+    """Return keys and values of no token yet, for each block [batch, key heads, slots, size]."""
+    shape = (batch, configuration.key_heads, slots, configuration.head_size)
+    return [(tp.zeros(shape), tp.zeros(shape)) for _ in range(configuration.layers)]
+
+
+def step(
+    configuration: Configuration,
+    parameters: Mapping[str, Any],
+    tokens: tp.Tensor,
+    cache: Cache,
+    positions: tp.Tensor,
+) -> tuple[tp.Tensor, Cache]:
+    """Read n further tokens of each text: many of a prompt, or the one that was chosen last.
+
+    Args:
+        configuration: of the model.
+        parameters: the tree that ``assemble`` returns, of tensors.
+        tokens: [batch, n] of int32.
+        cache: keys and values of the tokens before.
+        positions: [batch] of int32, how many tokens each text has in the cache.
+
+    Returns:
+        Features of the tokens, [batch, n, width], of which ``logits`` makes scores; and the cache
+        with their keys and values.
+
+    """
+    x = rows(parameters["embedding"], tokens)
+    places = positions[:, None] + tp.arange(tokens.shape[1], dtype="int32")
+    if not configuration.llama:
+        within = tp.minimum(places, configuration.context - 1)  # padding may lie beyond
+        x = x + tp.take(parameters["positions"], within, axis=0)
+    written = []
+    for block, before in zip(parameters["blocks"], cache, strict=True):
+        inputs = products(
+            normalize(configuration, block["attention_norm"], x), block["attention_in"]
+        )
+        q, k, v = split(configuration, inputs)
+        if configuration.llama:
+            q, k = rotate(configuration, q, places), rotate(configuration, k, places)
+        keys, values = write(before[0], k, positions), write(before[1], v, positions)
+        written.append((keys, values))
+        x = x + product(attend(q, keys, values, places), block["attention_out"])
+        inputs = products(normalize(configuration, block["feed_norm"], x), block["feed_in"])
+        if configuration.llama:
+            gate, up = tp.split(inputs, 2, axis=-1)
+            inputs = tp.nn.silu(gate) * up
+        else:
+            inputs = tp.nn.gelu(inputs, approximate=True)
+        x = x + product(inputs, block["feed_out"])
+    return x, written
+
+
+def logits(
+    configuration: Configuration, parameters: Mapping[str, Any], features: tp.Tensor
+) -> tp.Tensor:
+    """Return a score for each token of the vocabulary, [..., vocabulary]."""
+    features = normalize(configuration, parameters["norm"], features)
+    return product(features, parameters.get("output", parameters["embedding"]))
+
+
+def normalize(configuration: Configuration, norm: Mapping[str, Any], x: tp.Tensor) -> tp.Tensor:
+    """Return RMSNorm of the last axis, or LayerNorm."""
+    if configuration.llama:
+        return tp.nn.rms_norm(x, norm["scale"], epsilon=configuration.epsilon)
+    return tp.nn.layer_norm(x, norm["bias"], norm["scale"], epsilon=configuration.epsilon)
+
+
+def product(x: tp.Tensor, weight: Matrix) -> tp.Tensor:
+    """Return ``x @ weight.T + bias``, without the weight in floats where it is quantized."""
+    if weight.scale is None:
+        result = tp.astype(tp.astype(x, weight.values.dtype) @ weight.values.T, x.dtype)
+    else:
+        integers = _unpacked(weight.values, weight.packed)
+        result = x @ tp.dequantize(integers, tp.astype(weight.scale, x.dtype)).T
+    if weight.offset is not None:  # the sum of a block's inputs times its offset
+        blocks = tp.sum(tp.reshape(x, (*x.shape[:-1], weight.offset.shape[-1], -1)), axis=-1)
+        result = result + blocks @ tp.astype(weight.offset, x.dtype).T
+    return result if weight.bias is None else result + weight.bias
+
+
+def products(x: tp.Tensor, weights: Sequence[Matrix]) -> tp.Tensor:
+    """Return the products of x and each of the weights, side by side."""
+    results = [product(x, weight) for weight in weights]
+    return results[0] if len(results) == 1 else tp.concat(results, axis=-1)
+
+
+def rows(table: Matrix, indices: tp.Tensor) -> tp.Tensor:
+    """Return the rows of a weight, in float32."""
+    taken = tp.take(table.values, indices, axis=0)
+    if table.scale is None:
+        return tp.astype(taken, "float32")
+    values = tp.astype(_unpacked(taken, table.packed), "float32")
+    scale = tp.astype(tp.take(table.scale, indices, axis=0), "float32")
+    blocks = tp.reshape(values, (*scale.shape, -1)) * scale[..., None]
+    if table.offset is not None:
+        blocks = blocks + tp.astype(tp.take(table.offset, indices, axis=0), "float32")[..., None]
+    return tp.reshape(blocks, values.shape)
+
+
+def _unpacked(values: tp.Tensor, packed: Literal["int4", "uint4"] | None) -> tp.Tensor:
+    if packed is None:
+        return values
+    return tp.reshape(tp.bitcast(values, packed), (*values.shape[:-1], 2 * values.shape[-1]))
+
+
+def split(configuration: Configuration, joined: tp.Tensor) -> tuple[tp.Tensor, ...]:
+    """Return queries, keys and values, each [batch, heads, n, size]."""
+    heads, key_heads = configuration.heads, configuration.key_heads
+    batch, n, _ = joined.shape
+    apart = tp.reshape(joined, (batch, n, heads + 2 * key_heads, configuration.head_size))
+    ends = (0, heads, heads + key_heads, heads + 2 * key_heads)
+    parts = [apart[:, :, start:end] for start, end in pairwise(ends)]
+    return tuple(tp.swapaxes(part, 1, 2) for part in parts)
+
+
+def rotate(configuration: Configuration, x: tp.Tensor, places: tp.Tensor) -> tp.Tensor:
+    """Turn pairs of features by angles that grow with the place in the text.
+
+    Source: "RoFormer" (Su et al., 2021).
+    """
+    angles = tp.astype(places, "float32")[:, None, :, None] * tp.asarray(configuration.frequencies)
+    cos, sin = tp.cos(angles), tp.sin(angles)
+    if configuration.interleaved:
+        pairs = tp.reshape(x, (*x.shape[:-1], -1, 2))
+        a, b = pairs[..., 0], pairs[..., 1]
+    else:
+        a, b = tp.split(x, 2, axis=-1)
+    turned = (a * cos - b * sin, a * sin + b * cos)
+    if configuration.interleaved:
+        return tp.reshape(tp.stack(turned, axis=-1), x.shape)
+    return tp.concat(turned, axis=-1)
+
+
+def write(cache: tp.Tensor, new: tp.Tensor, positions: tp.Tensor) -> tp.Tensor:
+    """Return the cache with n new slots of each text, from its position on."""
+    batch, _, n, _ = new.shape
+    slots = positions[:, None] + tp.arange(n, dtype="int32")
+    texts = tp.broadcast_to(tp.arange(batch, dtype="int32")[:, None], (batch, n))
+    indices = tp.stack([texts, slots], axis=-1)
+    turned = tp.tensor_scatter_update(tp.swapaxes(cache, 1, 2), indices, tp.swapaxes(new, 1, 2))
+    return tp.swapaxes(turned, 1, 2)
+
+
+def attend(q: tp.Tensor, keys: tp.Tensor, values: tp.Tensor, places: tp.Tensor) -> tp.Tensor:
+    """Return what the queries read from the cache, [batch, n, width].
+
+    A query sees the slots up to its own place: those beyond hold nothing, or what came of a
+    prompt's padding.
+    """
+    seen = tp.arange(keys.shape[2], dtype="int32") <= places[:, None, :, None]
+    mixed = tp.nn.scaled_dot_product_attention(q, keys, values, seen, grouped_query=True)
+    return tp.reshape(tp.swapaxes(mixed, 1, 2), (q.shape[0], q.shape[2], -1))

@@ -1,0 +1,121 @@
+"""A model: its sizes, weights and tokenizer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import tensorplug as tp
+from tensorplug.errors import CopyNeededError
+from tensorplug_llm import gguf_files, hugging_face
+from tensorplug_llm.decoder import Cache, empty_cache, logits, step
+from tensorplug_llm.sampling import choose
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    import numpy as np
+
+    from tensorplug_llm.configuration import Configuration
+    from tensorplug_llm.sampling import Sampling
+    from tensorplug_llm.tokens import Tokenizer
+
+
+@dataclass(frozen=True)
+class Model:
+    """A language model on a device.
+
+    Args:
+        name: of its file or folder.
+        device: where its weights are, such as "cpu".
+        configuration: its sizes.
+        parameters: its weights, a tree.
+        tokenizer: its tokenizer.
+
+    """
+
+    name: str
+    device: str
+    configuration: Configuration
+    parameters: dict[str, Any] = field(repr=False)
+    tokenizer: Tokenizer = field(repr=False)
+    advance: Any = field(init=False, repr=False)  # ``step``, then ``choose``: compiled
+
+    def __post_init__(self) -> None:
+        """Compile a step, once for each model."""
+        configuration = self.configuration
+
+        def advance(
+            parameters: dict[str, Any],
+            cache: Cache,
+            tokens: tp.Tensor,
+            positions: tp.Tensor,
+            last: tp.Tensor,
+            present: tp.Tensor | None,
+            key: tp.Tensor,
+            sampling: Sampling,
+        ) -> tuple[tp.Tensor, Cache, tp.Tensor | None]:
+            features, cache = step(configuration, parameters, tokens, cache, positions)
+            features = tp.take_along_axis(features, last[:, None, None], axis=1)[:, 0]
+            scores = logits(configuration, parameters, features)
+            if present is not None and tokens.shape[1] == 1:  # those of a prompt are there
+                present = present | tp.one_hot(tokens[:, 0], scores.shape[-1], dtype="bool")
+            key = tp.random.fold_in(key, positions[0])
+            return choose(scores, present, key, sampling), cache, present
+
+        object.__setattr__(self, "advance", tp.compile(advance, donate=("cache", "present")))
+
+    def logits(self, tokens: Any) -> tp.Tensor:
+        """Return the scores of each next token, in float32.
+
+        Args:
+            tokens: [batch, n], whole texts of the same length.
+
+        Returns:
+            [batch, n, vocabulary]: at i, of the token that follows the first i + 1.
+
+        """
+        with tp.use_backend(self.device):
+            tokens = tp.asarray(tokens, dtype="int32")
+            batch, n = tokens.shape
+            cache = empty_cache(self.configuration, batch, n)
+            start = tp.zeros((batch,), dtype="int32")
+            features, _ = step(self.configuration, self.parameters, tokens, cache, start)
+            return logits(self.configuration, self.parameters, features)
+
+
+def load(path: str | PathLike[str]) -> Model:
+    """Read a model, to the active device.
+
+    Args:
+        path: a GGUF file; or a folder in Hugging Face's layout, with config.json,
+            tokenizer.json and safetensors files. The architecture is Llama's or GPT-2's.
+
+    Weights stay as they are stored: quantized ones quantized, floats of 16 bits in 16 bits.
+
+    Raises:
+        ModelError: the file is no such model.
+        OSError: the file cannot be read.
+
+    Examples:
+        >>> model = llm.load("SmolLM2-135M-Instruct.Q4_1.gguf")  # doctest: +SKIP
+        >>> llm.generate(model, "The capital of France is", max_tokens=5)  # doctest: +SKIP
+        ' Paris. The city is'
+
+    """
+    path = Path(path)
+    configuration, parameters, tokenizer = (hugging_face if path.is_dir() else gguf_files).read(
+        path
+    )
+    device = tp.zeros(()).device
+    parameters = tp.tree_map(_placed, parameters)
+    return Model(path.name, device, configuration, parameters, tokenizer)
+
+
+def _placed(array: np.ndarray) -> tp.Tensor:
+    """Return a weight on the device; in the host's memory, without a copy."""
+    try:
+        return tp.asarray(array, copy=False)
+    except CopyNeededError:
+        return tp.asarray(array)
