@@ -12,7 +12,7 @@ from tensorplug.ops import quantized_products
 from tensorplug.ops.arrangement import moveaxis
 from tensorplug.ops.elementwise.casting import astype
 from tensorplug.ops.matrix_products import matmul
-from tensorplug.ops.movement import expand_dims, reshape
+from tensorplug.ops.movement import expand_dims, matrix_transpose, reshape
 from tensorplug.ops.reduction import sum as sum_
 from tensorplug.ops.scale_blocks import centred, padded, spread
 
@@ -50,12 +50,40 @@ def quantized_mat_mul(
     b_zero_point: Tensor | None,
     *,
     dtype: DType,
+    transpose_b: bool,
+    b_packed: DType | None,
 ) -> Tensor:
+    if b_packed is not None:
+        b = quantized_products.unpacked(b, b_packed)
+    if a_scale is None and a.dtype in dt.FLOATING:  # the weights alone
+        work = dt.promote([a.dtype, dtype, *([] if b_scale is None else [b_scale.dtype])]).compute
+        meant = ops.meant(b, b_scale, b_zero_point, work)
+        return astype(matmul(astype(a, work), meant, transpose_b=transpose_b), dtype)
+    if transpose_b:
+        rank = b.ndim
+        b = matrix_transpose(b)
+        b_scale, b_zero_point = (
+            None if x is None else matrix_transpose(reshape(x, padded(x.shape, rank)))
+            for x in (b_scale, b_zero_point)
+        )
     factors = _quantized(a, a_scale, a_zero_point), _quantized(b, b_scale, b_zero_point)
-    if factors[0] is not a or factors[1] is not b:
+    if transpose_b or b_packed is not None or factors[0] is not a or factors[1] is not b:
         # A call of its own, since a backend may have a kernel for integers alone.
         rest = (a_scale, b_scale, a_zero_point, b_zero_point)
         return dispatch(quantized_products.QUANTIZED_MAT_MUL, *factors, *rest, dtype=dtype)
+    return _of_numbers(a, b, a_scale, b_scale, a_zero_point, b_zero_point, dtype)
+
+
+def _of_numbers(
+    a: Tensor,
+    b: Tensor,
+    a_scale: Tensor | None,
+    b_scale: Tensor | None,
+    a_zero_point: Tensor | None,
+    b_zero_point: Tensor | None,
+    dtype: DType,
+) -> Tensor:
+    """Return the product of quantized numbers, [..., m, k] and [..., k, n]."""
     scales = [scale for scale in (a_scale, b_scale) if scale is not None]
     multiply: Callable[..., Tensor] = matmul
     exact = _exactly(a, b)

@@ -20,7 +20,7 @@ from tensorplug.ops.elementwise.casting import astype
 from tensorplug.ops.elementwise.clipping import clip_by_value
 from tensorplug.ops.elementwise.rounding import round
 from tensorplug.ops.movement import reshape
-from tensorplug.ops.scale_blocks import spread
+from tensorplug.ops.scale_blocks import centred, spread
 
 if TYPE_CHECKING:
     from tensorplug.contract.dtypes import DType
@@ -297,3 +297,11 @@ def numbers(x: Tensor, scale: Tensor, zero_point: Tensor | None, dtype: DType) -
     whole = astype(limited(x, scale, None, dtype), dt.int32)
     # Bounds of 16 bits may be infinite in x's dtype.
     return whole if dtype.bits <= dt.int8.bits else clip_by_value(whole, dtype.min, dtype.max)
+
+
+def meant(x: Tensor, scale: Tensor | None, zero_point: Tensor | None, dtype: DType) -> Tensor:
+    """Return the numbers that a factor of a product stands for, in ``dtype``."""
+    if scale is None:
+        return centred(x, zero_point, dtype)
+    through = dequantize if x.dtype in FACTORS else fake_quantize
+    return astype(through(x, astype(scale, dtype), zero_point), dtype)

@@ -85,28 +85,26 @@ def quantized_mat_mul(
     b_scale: Tensor | None,
     a_zero_point: Tensor | None,
     b_zero_point: Tensor | None,
+    *,
+    transpose_b: bool,
+    b_packed: DType | None,
 ) -> Mapping[str, Tensor]:
     scales = [scale.dtype for scale in (a_scale, b_scale) if scale is not None]
     wide = dt.promote((dy.dtype, *scales)).compute
+    if b_packed is not None:
+        b = quantized_products.unpacked(b, b_packed)
     cotangent = astype(dy, wide)
     gradients: dict[str, Tensor] = {}
     if wanted & {"a", "a_scale"}:
-        other = _meant(b, b_scale, b_zero_point, wide)
-        to_a = matmul(cotangent, other, transpose_b=True)
+        other = ops.meant(b, b_scale, b_zero_point, wide)
+        to_a = matmul(cotangent, other, transpose_b=not transpose_b)
         gradients |= _of_factor("a", to_a, a, a_scale, a_zero_point)
     if wanted & {"b", "b_scale"}:
-        other = _meant(a, a_scale, a_zero_point, wide)
-        to_b = matmul(other, cotangent, transpose_a=True)
+        other = ops.meant(a, a_scale, a_zero_point, wide)
+        left, right = (cotangent, other) if transpose_b else (other, cotangent)
+        to_b = matmul(left, right, transpose_a=True)
         gradients |= _of_factor("b", to_b, b, b_scale, b_zero_point)
     return {name: gradients[name] for name in wanted}
-
-
-def _meant(x: Tensor, scale: Tensor | None, zero_point: Tensor | None, dtype: DType) -> Tensor:
-    """Return the numbers that a factor stands for."""
-    if scale is None:
-        return centred(x, zero_point, dtype)
-    through = ops.dequantize if x.dtype in ops.FACTORS else ops.fake_quantize
-    return astype(through(x, astype(scale, dtype), zero_point), dtype)
 
 
 def _of_factor(
@@ -115,7 +113,7 @@ def _of_factor(
     """Return the gradients of a factor, if it holds floats, and of its scale."""
     dx = total(to_x, x.shape)
     if scale is None:
-        return {}
+        return {name: astype(dx, x.dtype)} if x.dtype in dt.FLOATING else {}
     if x.dtype in ops.FACTORS:
         return {f"{name}_scale": _of_integers(dx, x, scale, zero_point)}
     of = dt.int8 if zero_point is None else zero_point.dtype

@@ -41,11 +41,15 @@ def quantized_mat_mul(
     a_zero_point: TensorType | None,
     b_zero_point: TensorType | None,
     *,
+    transpose_b: bool,
+    b_packed: DType | None,
     out: TensorType,
 ) -> Call:
     """Multiply float32 copies of the integers, part by part of the inner axis."""
     if not {a.dtype, b.dtype} <= dt.WHOLE:
         raise KernelRefusedError("only products of integers are exact")
+    if transpose_b or b_packed is not None:
+        raise KernelRefusedError("the decomposition unpacks and transposes")
     reach = _reach(a.dtype, a_zero_point) * _reach(b.dtype, b_zero_point)
     centre, multiply = _centring(a, a_zero_point), _product(a, b, b_zero_point, _EXACT // reach)
     factors = [

@@ -13,6 +13,7 @@ from tensorplug_conformance.floats import finfo, kind_of
 from tensorplug_conformance.oracle.reduction import levels
 
 if TYPE_CHECKING:
+    from tensorplug.plugin import DType
     from tensorplug_conformance.case import Array, Reference
 
 
@@ -92,27 +93,47 @@ def matmul(
     a_zero_point: Array | None,
     b_zero_point: Array | None,
     *,
-    dtype: Any = None,  # noqa: ARG001  # an attribute
+    dtype: Any = None,
+    transpose_b: bool = False,
+    b_packed: Any = None,
 ) -> Reference:
     """Exact sums of products, scaled block by block; errors of scaling and adding up count."""
-    left, right = _centred(a, a_scale, a_zero_point), _centred(b, b_scale, b_zero_point)
-    scales = [scale for scale in (a_scale, b_scale) if scale is not None]
-    if not scales:
+    if b_packed is not None:
+        b = _unpacked(b, dt.of(b_packed))
+    weights_only = a_scale is None and kind_of(a.dtype) == "f"
+    left = wide(a) if weights_only else _centred(a, a_scale, a_zero_point)
+    right, of_b = _centred(b, b_scale, b_zero_point), _scales(b_scale, b.shape)
+    if transpose_b:
+        right, of_b = right.swapaxes(-1, -2), of_b if of_b.ndim < 2 else of_b.swapaxes(-1, -2)
+    floats = [x for x in (a_scale, b_scale, a if weights_only else None) if x is not None]
+    if not floats:
         return wrap(left.astype(object) @ right.astype(object), np.dtype(np.int32))
     first = left.astype(np.longdouble) * _scales(a_scale, a.shape)
-    second = right.astype(np.longdouble) * _scales(b_scale, b.shape)
+    second = right.astype(np.longdouble) * of_b
+    value = first @ second
+    inner = -1 if transpose_b else -2
     count = max(
         1 if a_scale is None or not a_scale.ndim else a_scale.shape[-1],
-        1 if b_scale is None or b_scale.ndim < 2 else b_scale.shape[-2],
+        1 if b_scale is None or b_scale.ndim < -inner else b_scale.shape[inner],
     )
-    value = first @ second
+    if weights_only:  # each product of floats is rounded
+        count = a.shape[-1]
     size = np.zeros(value.shape, np.longdouble)
     for part in np.split(np.arange(a.shape[-1]), count) if count else ():
         size = size + np.abs(first[..., part] @ second[..., part, :])
-    narrow = max(float(finfo(scale.dtype).eps) for scale in scales)
-    eps = min(_eps(scale) for scale in scales)
+    narrow = max(float(finfo(each.dtype if dtype is None else dtype).eps) for each in floats)
+    eps = min(_eps(each) for each in floats)
     rounded = narrow / 2 if narrow > eps else 0
     return Bounded(value, size * (levels(count) + 4) * eps + np.abs(value) * rounded)
+
+
+def _unpacked(x: Array, dtype: DType) -> Array:
+    """Return numbers of few bits, of which each byte holds some, the first in the lowest bits."""
+    places = np.arange(0, 8, dtype.bits, dtype=np.uint8)
+    codes = (x[..., None] >> places).astype(np.int64) % (1 << dtype.bits)
+    if dtype.min < 0:
+        codes = (codes ^ (1 << dtype.bits - 1)) - (1 << dtype.bits - 1)
+    return codes.reshape(*x.shape[:-1], -1).astype(dtype.numpy)
 
 
 def _eps(scale: Array) -> np.longdouble:
