@@ -234,10 +234,12 @@ def quantized_mat_mul_points(corpus: Corpus) -> Iterator[Case]:
     scales = [corpus.ordinary((2, 2), 0.5, 2.0), corpus.ordinary((3,), 0.5, 2.0)]
     offsets = np.array([[1], [9]], "uint8"), np.array(-3, "int8")
     yield Case("zero points", (*factors, *scales, *offsets))
-    inputs = (
-        _factor((2, 8), "int8", 1) // 16,
-        _bytes((3, 4), 2),
-        *(corpus.ordinary((rows, of), 0.5, 2.0) for rows, of in ((2, 1), (3, 2))),
-        *(None, None),
-    )
-    yield Case("packed", inputs, {"transpose_b": True, "b_packed": "int4"})
+    for packed in _PACKED:
+        inputs = (
+            _factor((2, 8), "int8", 1) // 16,
+            _bytes((3, dt.of(packed).bits), 2),
+            *(corpus.ordinary((rows, of), 0.5, 2.0) for rows, of in ((2, 1), (3, 2))),
+            *(None, None),
+        )
+        attributes = {"transpose_b": True, "b_packed": packed}
+        yield Case(f"packed {packed}", inputs, attributes)
