@@ -26,11 +26,9 @@ if TYPE_CHECKING:
 
 _TERMS: Final = 384  # numbers added one after the other; of a panel, they stay in the first cache
 _BLOCK: Final = 1 << 17  # elements of the first matrix in a block: of a second-level cache
-_SECOND: Final = 1 << 16  # elements of the second matrix that a part may copy: likewise
-_TALL: Final = 256  # rows of a part that make up for copying it more than once
+_SECOND: Final = 1 << 16  # elements of the second matrix that a part copies: likewise
 _PARTS: Final = 4  # for each thread beside the first, where there is work for so many
-_FEW_TILES: Final = 8  # of a column of a block; fewer make copies of the second matrix costly
-_COLUMNS: Final = 256  # of a block, likewise
+_READ: Final = 0.25  # what it takes to read an element once more, if to copy one takes 1
 
 
 class Multiplication:
@@ -61,31 +59,34 @@ class Multiplication:
         self._sizes, self._name, self._type = sizes, dtype.name, dtype
         self._turned, self._across = turned, across
         positions, panel = size.positions, size.lanes * size.vectors
-        tiles = -(-rows // positions)
-        depth = even(inner, _TERMS)
-        least = max(1, _PARTS * (thread_count() - 1) // count)
-        group = min(even(tiles, max(1, _BLOCK // (depth * positions))), -(-tiles // least))
-        group = min(tiles, max(group, _FEW_TILES))
-        blocks = -(-tiles // group)
-        sides = max(1, min(-(-least // blocks), columns // _COLUMNS))
-        side = -(-columns // (sides * panel)) * panel
-        sides = -(-columns // side)
-        repeated = blocks * sides > 1 and group * positions < _TALL
-        self._prepares = repeated or depth * side > _SECOND
-        self._integers = [
-            *(count * blocks * sides, blocks, sides, tiles),
-            *(rows - tiles * (positions - 1), group),
-            *(rows, columns, inner, side, depth, count * inner),
-        ]
-        self._rooms = group * positions * depth, depth * side
+        tiles, depth = -(-rows // positions), even(inner, _TERMS)
+        parts = max(1, -(-_PARTS * (thread_count() - 1) // count))
+        most = even(tiles, max(1, _BLOCK // (depth * positions)))
+        again = sizes[0] * inner * (1 if turned else _READ)
+
+        def cost(sides: int, copied: int) -> tuple[float, int, int]:
+            """Return what so many parts of the columns cost, their number and that of the rows."""
+            blocks = min(tiles, max(-(-tiles // most), -(-parts // sides)))
+            return blocks * copied + sides * again, sides, blocks
+
+        self._of_parts = []
+        for copied in (inner * columns, 0):  # of the second matrix: by each part, or before
+            least = -(-depth * columns // _SECOND) if copied else 1
+            possible = range(least, max(least, min(least + parts, columns // panel)) + 1)
+            _, sides, blocks = min(cost(number, copied) for number in possible)
+            group, side = -(-tiles // blocks), -(-columns // (sides * panel)) * panel
+            blocks, sides = -(-tiles // group), -(-columns // side)
+            integers = [
+                *(count * blocks * sides, blocks, sides, tiles),
+                *(rows - tiles * (positions - 1), group),
+                *(rows, columns, inner, side, depth, count * inner),
+            ]
+            self._of_parts.append((integers, group * positions * depth, depth * side))
         self._allocate = allocator(result, dtype)
         self._work = count * prod(sizes)
 
     def __call__(self, a: Array, b: Array, *epilogue: Any) -> Array:
         """Return the products; for ``epilogue`` see ``convolution.Convolution``."""
-        if self._prepares:
-            layout = Layout(turned=False, panels=True, across=False)
-            return self._filled(a, self._panels(b), layout, *epilogue)
         b, across = _laid(b, across=self._across)
         return self._filled(a, b, Layout(turned=False, panels=False, across=across), *epilogue)
 
@@ -116,11 +117,11 @@ class Multiplication:
             self._name, self._size, layout, epilogue, bias=bias is not None
         )
         rows, inner, columns = self._sizes
-        of_a, of_b = self._rooms
+        parts, of_a, of_b = self._of_parts[layout.panels]
         ends = [0 if array is None else address(array) for array in (bias, slope)]
         pointers = [address(a), address(b), address(result), *ends]
         integers = [
-            *self._integers,
+            *parts,
             *(rows if turned else inner, inner if layout.across else columns),
             0 if layout.panels else of_b,
         ]
