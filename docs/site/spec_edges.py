@@ -114,6 +114,9 @@ ANSWERS: dict[str, dict[str, str]] = {
             "GatherV2 GatherNd ScatterNd TensorScatterUpdate TensorScatterReduce SparseToDense"
         ),
         "they are out of range": "UnsortedSegmentSum CropAndResize OneHot",
+        "a length below 1 counts no keys, and one above their number all": (
+            "ScaledDotProductAttention ScaledDotProductAttentionGrad"
+        ),
         "-1 in `shape` stands for the size that the rows need": "RaggedTensorToTensor",
         "-1 in `new_shape` stands for the size that the others leave": "SparseReshape",
     },

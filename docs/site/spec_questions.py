@@ -177,7 +177,7 @@ def _answers_alike(asked: Asked, inputs: list[Any]) -> bool:
 
 def _places(spec: KernelSpec) -> list[str]:
     """Return the inputs that hold indices; sizes and splits are none."""
-    sizes = re.compile("shape|splits|partition|s[01]$")
+    sizes = re.compile("shape|splits|partition|lengths|s[01]$")
     return [name for name in spec.input_names if is_index(spec, name) and not sizes.search(name)]
 
 

@@ -97,7 +97,7 @@ def test_values(place, dtype, name):
     expected = formula(*inputs, **call.options)
     tolerance = 16 * float(np.finfo(dtype).eps)
     assert_close(attend(*inputs, **call.options), expected, dtype, tolerance)
-    how = tp.explain(specs.ATTENTION, [*[inputs[0]] * 3, None, None]).how
+    how = tp.explain(specs.ATTENTION, [*[inputs[0]] * 3, None, None, None]).how
     narrow = (place, dtype) == ("decomposed", "float16")  # which no kernel serves
     assert how == ("widened" if narrow else place)
 
@@ -171,6 +171,6 @@ def test_in_large_groups_of_a_cpu(monkeypatch):
     inputs = [rng.standard_normal((2, 300, 4)) for _ in range(4)]
     q, k, v, dy = (tp.asarray(operand, dtype=tp.float32) for operand in inputs)
     y, vjp = tp.vjp(lambda *qkv: attend(*qkv, is_causal=True), q, k, v)
-    assert tp.explain(specs.ATTENTION, [q, k, v, None, None]).how == "native"
+    assert tp.explain(specs.ATTENTION, [q, k, v, None, None, None]).how == "native"
     for got, expected in zip((y, *vjp(dy)), by_definition(*inputs), strict=True):
         assert_close(got, expected, "float32", 2e-5)

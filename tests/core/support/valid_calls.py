@@ -136,6 +136,7 @@ OTHERS = {
     "roll": [[X], (1,)],
     "scatter_nd": [[I[:, None], I], ((3,),)],
     "scaled_dot_product_attention": [[X, X, X], ()],
+    "rotary": [[X], ()],
     "searchsorted": [[X, X], ()],
     **{f"segment_{name}": [[X, I], ()] for name in ("max", "mean", "min", "prod", "sum")},
     "setdiff1d": [[X[0], X[0]], ()],

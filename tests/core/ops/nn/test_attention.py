@@ -92,6 +92,59 @@ def test_dropout():
     np.testing.assert_array_equal(whole, attend(q, k, v, is_causal=True, dropout_key=key).numpy())
 
 
+LENGTHS = {  # shapes of q and of k and v, lengths, options
+    "one for all": ((2, 3, 4), (2, 7, 4), 5, {}),
+    "of a batch": ((3, 2, 3, 4), (3, 2, 7, 4), [7, 3, 5], {}),
+    "of heads": ((2, 2, 3, 4), (2, 2, 7, 4), [[7, 3], [4, 5]], {}),
+    "of a batch, of groups": ((2, 6, 3, 4), (2, 2, 7, 4), [4, 7], {"grouped_query": True}),
+    "one query": ((2, 6, 1, 4), (2, 2, 7, 4), [1, 6], {"grouped_query": True}),
+    "in a byte": ((2, 3, 4), (2, 300, 4), np.uint8([200, 3]), {}),
+}
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("is_causal", [False, True])
+@pytest.mark.parametrize("name", LENGTHS)
+def test_lengths(name, is_causal, compiled):
+    q_shape, shape, lengths, options = LENGTHS[name]
+    q, k, v = (rng.normal(size=s).astype(np.float32) for s in (q_shape, shape, shape))
+    group = q_shape[-3] // shape[-3] if options else 1
+    counts = np.asarray(lengths, int)
+    counts = counts.reshape(counts.shape + (1,) * (len(q_shape) - counts.ndim))
+    queries, keys = np.arange(q_shape[-2])[:, None], np.arange(shape[-2])
+    mask = keys < counts - (q_shape[-2] - 1 - queries) * is_causal
+    expected = formula(q, np.repeat(k, group, -3), np.repeat(v, group, -3), mask)
+
+    def f(q, k, v, lengths):
+        return attend(q, k, v, is_causal=is_causal, lengths=lengths, **options)
+
+    y = (tp.compile(f) if compiled else f)(*map(tp.asarray, (q, k, v, lengths)))
+    assert (y.shape, y.dtype.name) == (expected.shape, "float32")
+    np.testing.assert_allclose(y.numpy(), expected, rtol=2e-6, atol=2e-6)
+
+
+def test_lengths_and_shared_keys_under_vmap():
+    q, k, v = (rng.normal(size=s) for s in ((5, 4, 2, 3), (5, 2, 7, 3), (2, 7, 3)))
+    counts = tp.asarray([3, 7, 2, 5, 4])
+
+    def f(q, k, v, count):
+        return attend(q, k, v, is_causal=True, lengths=count, grouped_query=True)
+
+    together = tp.vmap(f, in_axes=(0, 0, None, 0))(*map(tp.asarray, (q, k, v)), counts)
+    each = np.stack([f(q[i], k[i], v, counts[i]).numpy() for i in range(5)])
+    assert together.shape == each.shape
+    np.testing.assert_allclose(together.numpy(), each, rtol=1e-12, atol=1e-12)
+
+
+def test_dropout_with_lengths():
+    key = tp.random.key(3)
+    q, k = np.zeros((2, 2, 4)), np.zeros((2, 9, 4))
+    v = np.broadcast_to(np.eye(9), (2, 9, 9))
+    kept = attend(q, k, v, lengths=[4, 9], dropout=0.25, dropout_key=key).numpy()
+    assert not kept[0, :, 4:].any()
+    assert set(np.unique(kept[0]).round(12)) <= {0.0, round(0.25 / 0.75, 12)}
+
+
 ONES = np.ones((3, 2), np.float32)
 HEADS = np.ones((4, 3, 2), np.float32)
 REFUSED = {
@@ -122,6 +175,19 @@ REFUSED = {
         {"grouped_query": True, "mask": np.ones((2, 3, 3), bool)},
         ShapeError,
         r"mask bool\[2,3,3\] does not broadcast to 4 heads",
+    ),
+    "dtype of lengths": ([ONES] * 3, {"lengths": 2.0}, DTypeError, "must be integers, got float"),
+    "lengths": (
+        [HEADS] * 3,
+        {"lengths": [3, 3]},
+        ShapeError,
+        r"which \[4\], .*got int\d+\[2\]",
+    ),
+    "lengths of heads": (
+        [HEADS, HEADS[:2], HEADS[:2]],
+        {"lengths": [3] * 4, "grouped_query": True},
+        ShapeError,
+        r"\[\], the leading axes before the heads",
     ),
     "dropout": ([ONES] * 3, {"dropout": 1.0}, ArgumentError, r"in \[0, 1\), got 1.0"),
     "dropout's key": ([ONES] * 3, {"dropout": 0.5}, ArgumentError, "requires dropout_key"),

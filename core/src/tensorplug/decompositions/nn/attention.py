@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tensorplug.contract import shapes
 from tensorplug.contract.tables import DecompositionTable
 from tensorplug.ops.creation import full, zeros
 from tensorplug.ops.elementwise.casting import astype
@@ -37,6 +38,7 @@ def attention(
     v: Tensor,
     bias: Tensor | None,
     mask: Tensor | None,
+    lengths: Tensor | None,
     *,
     causal: bool,
     scale: float,
@@ -46,7 +48,7 @@ def attention(
     if not k.shape[-2]:  # without keys there is no largest score
         rows = full(of_rows.shape, -float("inf"), dtype=of_rows.dtype)
         return [zeros(of_y.shape, dtype=of_y.dtype), rows]
-    parts, top = exponentials(scores(q, k, bias, mask, causal=causal, scale=scale))
+    parts, top = exponentials(scores(q, k, bias, mask, lengths, causal=causal, scale=scale))
     total = sum_(parts, axis=-1, keepdims=True)
     y = matmul(parts, wide(v)) / where(total == 0.0, 1.0, total)
     return [astype(y, of_y.dtype), squeeze(top + log(total), axis=-1)]
@@ -60,16 +62,23 @@ def attention_grad(
     v: Tensor,
     bias: Tensor | None,
     mask: Tensor | None,
+    lengths: Tensor | None,
     log_sum_exp: Tensor,
     delta: Tensor,
     *,
     causal: bool,
     scale: float,
+    out: tuple[TensorType, ...],
 ) -> list[Tensor]:
     # With dS = P (dy v^T - delta): dq = scale dS k, dk = scale dS^T q, dv = P^T dy.
-    dtype = q.dtype
     q, k, v, dy = map(wide, (q, k, v, dy))
-    p = probabilities(scores(q, k, bias, mask, causal=causal, scale=scale), log_sum_exp)
+    p = probabilities(scores(q, k, bias, mask, lengths, causal=causal, scale=scale), log_sum_exp)
     ds = p * (times_transposed(dy, v) - column(delta)) * scale
     cotangents = matmul(ds, k), transposed_times(ds, q), transposed_times(p, dy)
-    return [astype(cotangent, dtype) for cotangent in cotangents]
+    return [_fit(cotangent, type_) for cotangent, type_ in zip(cotangents, out, strict=True)]
+
+
+def _fit(x: Tensor, type_: TensorType) -> Tensor:
+    """Return a gradient of a type, summed over the leading axes that shared the operand."""
+    axes = shapes.broadcast_axes(type_.shape, x.shape)
+    return astype(sum_(x, axis=axes, keepdims=True) if axes else x, type_.dtype)

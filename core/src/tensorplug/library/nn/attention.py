@@ -11,7 +11,7 @@ from tensorplug.plugin import arguments, as_tensor, chained, dispatch_multiple, 
 from tensorplug.plugin import dtypes as dt
 
 if TYPE_CHECKING:
-    from tensorplug.plugin import Tensor, TensorType
+    from tensorplug.plugin import Shape, Tensor, TensorType
     from tensorplug.typing import ArrayLike, KeyLike
 
 __all__ = ["scaled_dot_product_attention"]
@@ -27,6 +27,7 @@ def scaled_dot_product_attention(
     mask: ArrayLike | None = None,
     *,
     is_causal: bool = False,
+    lengths: ArrayLike | None = None,
     scale: float | None = None,
     grouped_query: bool = False,
     dropout: float = 0.0,
@@ -45,8 +46,12 @@ def scaled_dot_product_attention(
         v: values, [..., n_k, d_v].
         mask: broadcasts to [..., n_q, n_k]. Boolean: True where the query sees the key.
             Floating: added to the scores; -inf where the query does not see the key.
-        is_causal: query i sees keys 0 to i only, counted from the start of both, as in PyTorch.
-            It can be combined with a mask.
+        is_causal: query i sees keys 0 to i only, counted from the start of both, as in PyTorch,
+            unless ``lengths`` are given. It can be combined with a mask.
+        lengths: how many keys count, from the first on. Integers, of a
+            shape with which the leading axes (of a batch, say) begin; they may be traced. With
+            ``is_causal``, the queries are the last of these keys: query i sees keys 0 to
+            ``lengths - n_q + i``. So k and v may be a cache with room for more.
         scale: the factor of the scores; None for ``1 / sqrt(d)``.
         grouped_query: axis -3 holds heads, and q has a multiple of the number of heads of k and v:
             ``heads / key_heads`` neighbouring heads of q share one head of k and v.
@@ -83,6 +88,11 @@ def scaled_dot_product_attention(
         >>> k = v = tp.ones((2, 2, 20, 64))  # four heads of q share one of k and v
         >>> tp.nn.scaled_dot_product_attention(q, k, v, grouped_query=True).shape
         (2, 8, 16, 64)
+        >>> v = [[2.0], [6.0], [0.0]]  # a cache of three places, of which two are filled
+        >>> k = tp.zeros((3, 2))
+        >>> tp.nn.scaled_dot_product_attention([[1.0, 1.0]] * 2, k, v, is_causal=True, lengths=2)
+        Tensor([[2.],
+                [4.]], dtype=float32, device='cpu')
 
     """
     tensors = [
@@ -98,20 +108,21 @@ def scaled_dot_product_attention(
     if grouped_query:
         heads = _count_heads(tensors)
         tensors, masking = _split_heads(tensors, masking)
-    q, k, v = _broadcast(tensors)
+    (q, k, v), batch = _align(tensors)
+    counts = None if lengths is None else _counts(lengths, batch, heads=2 if grouped_query else 0)
     bias, seen = _split_mask(masking)
     if _drops(dropout, dropout_key):
         options = {"causal": is_causal, "scale": scale}
-        y = _attend_with_dropout((q, k, v, bias, seen), dropout, dropout_key, options)
+        y = _attend_with_dropout((q, k, v, bias, seen, counts), dropout, dropout_key, options)
     else:
         y, _ = dispatch_multiple(
-            specs.ATTENTION, q, k, v, bias, seen, causal=is_causal, scale=scale
+            specs.ATTENTION, q, k, v, bias, seen, counts, causal=is_causal, scale=scale
         )
     return y if heads is None else tp.reshape(y, (*y.shape[:-4], heads, *y.shape[-2:]))
 
 
-def _broadcast(tensors: list[Tensor]) -> list[Tensor]:
-    """Return q, k and v with the same leading axes."""
+def _align(tensors: list[Tensor]) -> tuple[list[Tensor], Shape]:
+    """Return q with all leading axes, k and v with 1 in the place of some; and those axes."""
     try:
         batch = shapes.broadcast(*[tensor.shape[:-2] for tensor in tensors])
     except ShapeError:
@@ -119,11 +130,29 @@ def _broadcast(tensors: list[Tensor]) -> list[Tensor]:
         raise ShapeError(
             f"{_WHO}: the leading axes of q, k and v do not broadcast: {listed}"
         ) from None
-    full = [(*batch, *tensor.shape[-2:]) for tensor in tensors]
-    return [
-        tensor if tensor.shape == shape else tp.broadcast_to(tensor, shape)
-        for tensor, shape in zip(tensors, full, strict=True)
-    ]
+    q, *rest = tensors
+    full = (*batch, *q.shape[-2:])
+    aligned = [x if x.ndim == len(full) else _in_rank(x, len(full)) for x in rest]
+    return [q if q.shape == full else tp.broadcast_to(q, full), *aligned], batch
+
+
+def _in_rank(x: Tensor, rank: int) -> Tensor:
+    return tp.reshape(x, (1,) * (rank - x.ndim) + x.shape)
+
+
+def _counts(lengths: ArrayLike, batch: Shape, *, heads: int) -> Tensor:
+    """Return lengths that broadcast to all leading axes, of which the last may hold heads."""
+    counts = as_tensor(lengths, what=f"{_WHO}: lengths")
+    if counts.dtype not in dt.INTEGER:
+        raise DTypeError(f"{_WHO}: lengths must be integers, got {counts.type}")
+    own = batch[: len(batch) - heads]
+    pairs = zip(counts.shape, own, strict=False)
+    if counts.ndim > len(own) or any(n not in (1, length) for n, length in pairs):
+        raise ShapeError(
+            f"{_WHO}: the shape of lengths must be that with which {list(own)}, the leading "
+            f"axes{' before the heads' * bool(heads)}, begins, got {counts.type}"
+        )
+    return tp.reshape(counts, counts.shape + (1,) * (len(batch) - counts.ndim))
 
 
 def _count_heads(tensors: list[Tensor]) -> int:
@@ -189,16 +218,18 @@ def _attend_with_dropout(
 ) -> Tensor:
     """Return attention whose weights, all of them at once in memory, are dropped at random.
 
-    ``operands``: q, k, v, bias and mask; the last two may be None.
+    ``operands``: q, k, v, bias, mask and lengths; the last three may be None.
     """
     dtype = specs.ATTENTION.promoted([_type(operand) for operand in operands])
     assert dtype is not None  # q, k and v are promoted
-    *inexact, mask = operands
+    *inexact, mask, lengths = operands
     cast: list[Any] = [None if x is None else tp.astype(x, dtype) for x in inexact]
     q, k, v, bias = cast
-    types = [_type(operand) for operand in (q, k, v, bias, mask)]
+    types = [_type(operand) for operand in (q, k, v, bias, mask, lengths)]
     options, (of_y, _) = specs.ATTENTION.resolve(types, attributes)
-    weights = attention_scores.softmax(attention_scores.scores(q, k, bias, mask, **options))
+    weights = attention_scores.softmax(
+        attention_scores.scores(q, k, bias, mask, lengths, **options)
+    )
     return tp.astype(
         tp.matmul(tp.nn.dropout(key, weights, rate), attention_scores.wide(v)), of_y.dtype
     )

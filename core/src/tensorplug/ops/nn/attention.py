@@ -1,8 +1,11 @@
 """Scaled dot-product attention: the kernel specs.
 
-The scores are S = scale * q k^T plus a bias, and -inf where a query must not see a key. Attention
-is y = P v with P = softmax(S) along the keys. The kernel also returns log(sum(exp(S))) of the
-rows, from which the gradient kernel recomputes P, so that a fused kernel never stores P.
+The scores are S = scale * q k^T plus a bias, and -inf where a query does not see a key. With
+``lengths``, so many keys count, from the first on; if it is causal, the last query sees them all,
+the one before it one less, and so on. k and v may have 1 in the place of a leading axis of q: so
+heads share keys. Attention is y = P v with P = softmax(S) along the keys. The kernel also returns
+log(sum(exp(S))) of the rows, from which the gradient kernel recomputes P, so that a fused kernel
+never stores P.
 """
 
 from __future__ import annotations
@@ -43,12 +46,15 @@ def _check_sizes(
     v: TensorType,
     bias: TensorType | None,
     mask: TensorType | None,
+    lengths: TensorType | None,
 ) -> tuple[Shape, int]:
     """Check the shapes; return the shape of the scores and the width of v."""
     if min(q.rank, k.rank, v.rank) < 2:
         raise ShapeError("q, k and v must have at least rank 2")
-    if not q.shape[:-2] == k.shape[:-2] == v.shape[:-2]:
-        raise ShapeError("q, k and v must have the same leading axes")
+    batch = q.shape[:-2]
+    for own in (k.shape[:-2], v.shape[:-2]):
+        if len(own) != len(batch) or shapes.broadcast(batch, own) != batch:
+            raise ShapeError("k and v must have the leading axes of q, or 1 in their places")
     if q.shape[-1] != k.shape[-1]:
         raise ShapeError(f"q has {q.shape[-1]} features, but k has {k.shape[-1]}")
     if k.shape[-2] != v.shape[-2]:
@@ -57,6 +63,8 @@ def _check_sizes(
     for name, operand in (("bias", bias), ("mask", mask)):
         if operand is not None and shapes.broadcast(scores, operand.shape) != scores:
             raise ShapeError(f"{name} must broadcast to the scores' shape {list(scores)}")
+    if lengths is not None and shapes.broadcast(batch, lengths.shape) != batch:
+        raise ShapeError(f"lengths must broadcast to the leading axes {list(batch)}")
     return scores, v.shape[-1]
 
 
@@ -66,8 +74,9 @@ def _infer_attention(
     v: TensorType,
     bias: TensorType | None,
     mask: TensorType | None,
+    lengths: TensorType | None,
 ) -> tuple[TensorType, TensorType]:
-    scores, width = _check_sizes(q, k, v, bias, mask)
+    scores, width = _check_sizes(q, k, v, bias, mask, lengths)
     rows = scores[:-1]
     return TensorType(q.dtype, (*rows, width)), TensorType(q.dtype.compute, rows)
 
@@ -79,10 +88,11 @@ def _infer_attention_grad(
     v: TensorType,
     bias: TensorType | None,
     mask: TensorType | None,
+    lengths: TensorType | None,
     log_sum_exp: TensorType,
     delta: TensorType,
 ) -> tuple[TensorType, ...]:
-    y, rows = _infer_attention(q, k, v, bias, mask)
+    y, rows = _infer_attention(q, k, v, bias, mask, lengths)
     for name, operand, expected in (
         ("dy", dy, y),
         ("log_sum_exp", log_sum_exp, rows),
@@ -102,23 +112,28 @@ _ATTRIBUTES = {
 
 ATTENTION = KernelSpec(
     "ScaledDotProductAttention",
-    ("q", "k", "v", "bias?", "mask?"),
+    ("q", "k", "v", "bias?", "mask?", "lengths?"),
     _infer_attention,
     attributes=_ATTRIBUTES,
     outputs=("y", "log_sum_exp"),
-    accepts={**dict.fromkeys(("q", "k", "v", "bias"), dt.REAL), "mask": dt.BOOL},
+    accepts={
+        **dict.fromkeys(("q", "k", "v", "bias"), dt.REAL),
+        "mask": dt.BOOL,
+        "lengths": dt.INTEGER,
+    },
     promote=("q", "k", "v", "bias"),
     inexact=True,
 )
 ATTENTION_GRAD = KernelSpec(
     "ScaledDotProductAttentionGrad",
-    ("dy", "q", "k", "v", "bias?", "mask?", "log_sum_exp", "delta"),
+    ("dy", "q", "k", "v", "bias?", "mask?", "lengths?", "log_sum_exp", "delta"),
     _infer_attention_grad,
     attributes=_ATTRIBUTES,
     outputs=("dq", "dk", "dv"),
     accepts={
         **dict.fromkeys(("dy", "q", "k", "v", "bias", "log_sum_exp", "delta"), dt.FLOATING),
         "mask": dt.BOOL,
+        "lengths": dt.INTEGER,
     },
     promote=("dy", "q", "k", "v", "bias"),
 )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tensorplug.ops.elementwise.casting import astype
 from tensorplug.ops.elementwise.choosing import where
-from tensorplug.ops.elementwise.comparison import greater_equal
+from tensorplug.ops.elementwise.comparison import less_equal
 from tensorplug.ops.elementwise.unary import exp
 from tensorplug.ops.kinds import widen_half
 from tensorplug.ops.matrix_products import matmul
@@ -45,6 +46,7 @@ def scores(
     k: Tensor,
     bias: Tensor | None,
     mask: Tensor | None,
+    lengths: Tensor | None = None,
     *,
     causal: bool,
     scale: float,
@@ -55,11 +57,19 @@ def scores(
         product = product + wide(bias)
     if mask is not None:
         product = where(mask, product, -_INFINITE)
-    if causal:
+    if causal or lengths is not None:
         queries, keys = product.shape[-2:]
-        seen = greater_equal(column(arange(queries)), arange(keys))
-        product = where(seen, product, -_INFINITE)
+        product = where(_is_seen(queries, keys, lengths, causal=causal), product, -_INFINITE)
     return product
+
+
+def _is_seen(queries: int, keys: int, lengths: Tensor | None, *, causal: bool) -> Tensor:
+    """Return which keys queries see, ``[..., n_q or 1, n_k]``: see ``ops.nn.attention``."""
+    own, last = arange(keys), column(arange(queries))
+    if lengths is not None:
+        count = column(column(astype(lengths, own.dtype)))
+        last = (last + (count - queries)) if causal else count - 1
+    return less_equal(own, last)
 
 
 def exponentials(of: Tensor) -> tuple[Tensor, Tensor]:

@@ -45,8 +45,9 @@ if TYPE_CHECKING:
     from tensorplug.contract.spec import TensorType
 
 rules: RuleTable = RuleTable()
-rules.stop(ops.ATTENTION, "mask", because="a boolean mask has no derivative")
-rules.stop(ops.ATTENTION_GRAD, "mask", because="a boolean mask has no derivative")
+for _spec in (ops.ATTENTION, ops.ATTENTION_GRAD):
+    rules.stop(_spec, "mask", because="a boolean mask has no derivative")
+    rules.stop(_spec, "lengths", because="an integer has no derivative")
 
 
 @rules.vjp(ops.ATTENTION, "q", "k", "v", "bias")
@@ -59,6 +60,7 @@ def attention(
     v: Tensor,
     bias: Tensor | None,
     mask: Tensor | None,
+    lengths: Tensor | None,
     y: Tensor,
     log_sum_exp: Tensor,
     causal: Any,
@@ -70,12 +72,12 @@ def attention(
     gradients: dict[str, Tensor] = {}
     if wanted != {"bias"}:
         of_qkv = dispatch_multiple(
-            ops.ATTENTION_GRAD, dy_y, q, k, v, bias, mask, log_sum_exp, delta, **options
+            ops.ATTENTION_GRAD, dy_y, q, k, v, bias, mask, lengths, log_sum_exp, delta, **options
         )
         gradients.update(zip("qkv", of_qkv, strict=True))
     if "bias" in wanted:
         assert bias is not None  # the gradient is with respect to it
-        p = probabilities(scores(q, k, bias, mask, **options), log_sum_exp)
+        p = probabilities(scores(q, k, bias, mask, lengths, **options), log_sum_exp)
         ds = p * (times_transposed(wide(dy_y), wide(v)) - column(delta))
         gradients["bias"] = astype(ds, bias.dtype)  # as large as the scores; the tape sums it
     return {name: gradients[name] for name in wanted}
@@ -155,12 +157,13 @@ def attention_grad(
     v: Tensor,
     bias: Tensor | None,
     mask: Tensor | None,
+    lengths: Tensor | None,
     log_sum_exp: Tensor,
     delta: Tensor,
     causal: Any,
     scale: float,
 ) -> dict[str, Tensor]:
-    p = probabilities(scores(q, k, bias, mask, causal=causal, scale=scale), log_sum_exp)
+    p = probabilities(scores(q, k, bias, mask, lengths, causal=causal, scale=scale), log_sum_exp)
     abc = [wide(x) for x in (ddy_dq, ddy_dk, ddy_dv)]
     second = _Second(abc, wide(dy), [wide(x) for x in (q, k, v)], p, delta, scale)
     rows = {"log_sum_exp", "delta"}  # these are wide themselves
@@ -189,12 +192,13 @@ def attention_jvp(
     v: Tensor,
     bias: Tensor | None,
     mask: Tensor | None,
+    lengths: Tensor | None,
     y: Tensor,
     log_sum_exp: Tensor,
     causal: Any,
     scale: float,
 ) -> list[Tensor | None]:
-    p = probabilities(scores(q, k, bias, mask, causal=causal, scale=scale), log_sum_exp)
+    p = probabilities(scores(q, k, bias, mask, lengths, causal=causal, scale=scale), log_sum_exp)
     of_values = None if v_dot is None else matmul(p, wide(v_dot))
     of_scores = [
         times_transposed(wide(a) * scale, wide(b))
@@ -218,15 +222,31 @@ def attention_batch(
     v: Tensor,
     bias: Tensor | None,
     mask: Tensor | None,
+    lengths: Tensor | None,
     *,
     attributes: dict[str, Any],
     batched: frozenset[str],
     size: int,
     out: tuple[TensorType, ...],
 ) -> Sequence[Tensor]:
-    whole = [in_front(x, name in batched, size) for name, x in (("q", q), ("k", k), ("v", v))]
-    added = aligned(out[0].rank, batched, bias=bias, mask=mask)  # to the scores, of the rank of q
-    return dispatch_multiple(ops.ATTENTION, *whole, *added, **attributes)
+    whole = in_front(q, "q" in batched, size)
+    keys = [in_front(x, name in batched, 1) for name, x in (("k", k), ("v", v))]
+    added = _added(out[0].rank, batched, bias, mask, lengths)
+    return dispatch_multiple(ops.ATTENTION, whole, *keys, *added, **attributes)
+
+
+def _added(
+    rank: int,
+    batched: frozenset[str],
+    bias: Tensor | None,
+    mask: Tensor | None,
+    lengths: Tensor | None,
+) -> list[Tensor | None]:
+    """Return what broadcasts to the scores, of the rank of q, or to their leading axes."""
+    return [
+        *aligned(rank, batched, bias=bias, mask=mask),
+        *aligned(rank - 2, batched, lengths=lengths),
+    ]
 
 
 @rules.batch(ops.ATTENTION_GRAD)
@@ -237,6 +257,7 @@ def attention_grad_batch(
     v: Tensor,
     bias: Tensor | None,
     mask: Tensor | None,
+    lengths: Tensor | None,
     log_sum_exp: Tensor,
     delta: Tensor,
     *,
@@ -247,5 +268,5 @@ def attention_grad_batch(
 ) -> Sequence[Tensor]:
     tensors = {"dy": dy, "q": q, "k": k, "v": v, "log_sum_exp": log_sum_exp, "delta": delta}
     *first, rows, last = [in_front(x, name in batched, size) for name, x in tensors.items()]
-    added = aligned(out[0].rank, batched, bias=bias, mask=mask)
+    added = _added(out[0].rank, batched, bias, mask, lengths)
     return dispatch_multiple(ops.ATTENTION_GRAD, *first, *added, rows, last, **attributes)

@@ -186,7 +186,7 @@ class MultiHeadAttention:
         size = q.shape[-1] // self.heads
         q, k, v = (_split(each, size) for each in (q, k, v))
         if self.rotary is not None:
-            q, k = (_rotated(each, self.rotary) for each in (q, k))
+            q, k = (tp.nn.rotary(each, base=self.rotary) for each in (q, k))
         grouped = k.shape[-3] != self.heads
         y = tp.nn.scaled_dot_product_attention(
             q, k, v, mask, is_causal=self.causal, grouped_query=grouped, **noise
@@ -199,14 +199,3 @@ def _split(x: Tensor, size: int) -> Tensor:
     """Return ``[..., places, heads * size]`` as ``[..., heads, places, size]``."""
     heads = x.shape[-1] // size
     return tp.swapaxes(tp.reshape(x, (*x.shape[:-1], heads, size)), -2, -3)
-
-
-def _rotated(x: Tensor, base: float) -> Tensor:
-    """Rotate the pairs of features of place p by ``p * base ** (-2 i / size)``, i of the pair."""
-    half, wide = x.shape[-1] // 2, x.dtype.compute
-    steps = tp.arange(half, dtype=wide) / half
-    angles = tp.arange(x.shape[-2], dtype=wide)[:, None] * tp.pow(base, -steps)
-    cosines, sines = (tp.astype(f(angles), x.dtype, copy=False) for f in (tp.cos, tp.sin))
-    first, second = x[..., :half], x[..., half:]
-    turned = (first * cosines - second * sines, second * cosines + first * sines)
-    return tp.concat(turned, axis=-1)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tensorplug.plugin import KernelTable, TensorType, specs
+from tensorplug_attention.kernels import refuse_lengths
 from tensorplug_cpu.extensions import share_out
 
 if TYPE_CHECKING:
@@ -34,8 +35,26 @@ _PIECES: Final = 8  # of the gradients at least, as many as there may be threads
 _FEW: Final = 1 << 18  # multiplications up to which BLAS takes one thread, and so do we
 
 
-@kernels.register(specs.ATTENTION)
+@kernels.prepare(specs.ATTENTION)
 def attention(
+    q: TensorType,
+    k: TensorType,
+    v: TensorType,
+    bias: TensorType | None,
+    mask: TensorType | None,
+    lengths: TensorType | None,
+    *,
+    causal: bool,
+    scale: float,
+    out: tuple[TensorType, TensorType],
+) -> Callable[..., list[Array]]:
+    refuse_lengths(q, k, v, lengths)
+    return lambda q, k, v, bias, mask, _: _attention(
+        q, k, v, bias, mask, causal=causal, scale=scale, out=out
+    )
+
+
+def _attention(
     q: Array,
     k: Array,
     v: Array,
@@ -83,8 +102,29 @@ def attention(
     ]
 
 
-@kernels.register(specs.ATTENTION_GRAD)
+@kernels.prepare(specs.ATTENTION_GRAD)
 def attention_grad(
+    dy: TensorType,
+    q: TensorType,
+    k: TensorType,
+    v: TensorType,
+    bias: TensorType | None,
+    mask: TensorType | None,
+    lengths: TensorType | None,
+    log_sum_exp: TensorType,
+    delta: TensorType,
+    *,
+    causal: bool,
+    scale: float,
+    out: tuple[TensorType, ...],
+) -> Callable[..., list[Array]]:
+    refuse_lengths(q, k, v, lengths)
+    return lambda dy, q, k, v, bias, mask, _, log_sum_exp, delta: _attention_grad(
+        dy, q, k, v, bias, mask, log_sum_exp, delta, causal=causal, scale=scale, out=out
+    )
+
+
+def _attention_grad(
     dy: Array,
     q: Array,
     k: Array,

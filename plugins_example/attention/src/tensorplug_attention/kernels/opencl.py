@@ -17,6 +17,7 @@ import numpy as np
 
 from tensorplug.plugin import KernelRefusedError, KernelTable, TensorType, specs
 from tensorplug_attention.kernels import opencl_source as source
+from tensorplug_attention.kernels import refuse_lengths
 from tensorplug_opencl.extensions import c_type, on_cpu, program
 
 if TYPE_CHECKING:
@@ -55,15 +56,17 @@ def attention(
     v: TensorType,
     bias: TensorType | None,
     mask: TensorType | None,
+    lengths: TensorType | None,
     *,
     causal: bool,
     scale: float,
     backend: OpenCLBackend,
     out: tuple[TensorType, TensorType],
 ) -> Callable[..., Any]:
+    refuse_lengths(q, k, v, lengths)
     call = _Call.of(backend, (q, k, v), bias, mask, scale, causal=causal)
     run = call.program(source.FORWARD, specs.ATTENTION.name, 3, call.queries, out)
-    return lambda q, k, v, bias, mask: run(q, k, v, *_given(bias, mask))
+    return lambda q, k, v, bias, mask, _: run(q, k, v, *_given(bias, mask))
 
 
 @kernels.prepare(specs.ATTENTION_GRAD)
@@ -74,6 +77,7 @@ def attention_grad(
     v: TensorType,
     bias: TensorType | None,
     mask: TensorType | None,
+    lengths: TensorType | None,
     log_sum_exp: TensorType,
     delta: TensorType,
     *,
@@ -82,6 +86,7 @@ def attention_grad(
     backend: OpenCLBackend,
     out: tuple[TensorType, ...],
 ) -> Callable[..., Any]:
+    refuse_lengths(q, k, v, lengths)
     call = _Call.of(backend, (q, k, v), bias, mask, scale, causal=causal)
     of_q = call.program(source.OF_Q, f"{specs.ATTENTION_GRAD.name} dq", 6, call.queries, out[:1])
     of_kv = call.program(
@@ -95,6 +100,7 @@ def attention_grad(
         v: DeviceBuffer,
         bias: Optional,
         mask: Optional,
+        lengths: None,
         log_sum_exp: DeviceBuffer,
         delta: DeviceBuffer,
     ) -> Buffers:

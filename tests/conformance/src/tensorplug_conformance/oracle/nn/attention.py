@@ -21,13 +21,14 @@ def attention(
     v: Array,
     bias: Array | None = None,
     mask: Array | None = None,
+    lengths: Array | None = None,
     *,
     causal: bool = False,
     scale: float | None = None,
 ) -> tuple[Bounded, Bounded]:
     """Return y and log_sum_exp, each with its bound."""
     with np.errstate(all="ignore"):
-        s = _Scores(q, k, bias, mask, causal=causal, scale=scale)
+        s = _Scores(q, k, bias, mask, lengths, causal=causal, scale=scale)
         rows = np.logaddexp.reduce(s.value, axis=-1)
         rows = np.where(np.isposinf(rows), np.nan, rows)  # as is the softmax of an infinity
         p = s.probabilities(rows)
@@ -54,6 +55,7 @@ def attention_grad(
     v: Array,
     bias: Array | None,
     mask: Array | None,
+    lengths: Array | None,
     log_sum_exp: Array,
     delta: Array,
     *,
@@ -62,7 +64,7 @@ def attention_grad(
 ) -> tuple[Bounded, Bounded, Bounded]:
     """Return dq, dk and dv for any log_sum_exp and delta, each with its bound."""
     with np.errstate(all="ignore"):
-        s = _Scores(q, k, bias, mask, causal=causal, scale=scale)
+        s = _Scores(q, k, bias, mask, lengths, causal=causal, scale=scale)
         q, k, v = map(wide, (q, k, v))
         above, rows, shift = wide(dy), wide(log_sum_exp), wide(delta)[..., None]
         p = s.probabilities(rows)
@@ -74,8 +76,8 @@ def attention_grad(
         of_ds = of_ds * abs(s.scale) + 4 * s.eps * np.abs(ds)
         return (
             s.product(ds, of_ds, k),
-            s.product(_turned(ds), _turned(of_ds), q),
-            s.product(_turned(p), _turned(of_p), above),
+            s.shared(s.product(_turned(ds), _turned(of_ds), q), k),
+            s.shared(s.product(_turned(p), _turned(of_p), above), v),
         )
 
 
@@ -88,6 +90,7 @@ class _Scores:
         k: Array,
         bias: Array | None,
         mask: Array | None,
+        lengths: Array | None,
         *,
         causal: bool,
         scale: float | None,
@@ -106,9 +109,14 @@ class _Scores:
             value = value + wide(bias)
             size = size + np.abs(wide(bias)) + np.abs(value)
         seen = np.ones(value.shape[-2:], bool) if mask is None else mask
+        queries, keys = value.shape[-2:]
+        if lengths is not None:
+            count = lengths.astype(np.int64)[..., None, None]
+            seen = seen & (np.arange(keys) < count)
         if causal:
-            queries, keys = (np.arange(length) for length in value.shape[-2:])
-            seen = seen & (queries[:, None] >= keys)
+            own = np.arange(queries)[:, None]  # the places of queries among the keys
+            own = own if lengths is None else own + count - queries
+            seen = seen & (own >= np.arange(keys))
         self.value = np.where(seen, value, -np.inf)
         self.error = np.where(seen, _finite(size * self.eps), 0)
 
@@ -122,6 +130,17 @@ class _Scores:
         own = np.abs(a) @ np.abs(b) * self.eps * (_levels(a.shape[-1]) + 4)
         bound = of_a @ np.abs(b) + own + self.rounding * np.abs(value)
         return Bounded(value, _finite(bound))
+
+    def shared(self, found: Bounded, operand: Array) -> Bounded:
+        """Return the sum over the leading axes along which an operand is repeated."""
+        value, bound = found.value, found.bound
+        axes = tuple(a for a, n in enumerate(operand.shape[:-2]) if n == 1 != value.shape[a])
+        if not axes:
+            return found
+        terms = int(np.prod([value.shape[a] for a in axes]))
+        size = np.abs(value).sum(axis=axes, keepdims=True) * self.eps * _levels(terms)
+        total = value.sum(axis=axes, keepdims=True)
+        return Bounded(total, bound.sum(axis=axes, keepdims=True) + _finite(size))
 
 
 def _turned(x: Array) -> Array:
