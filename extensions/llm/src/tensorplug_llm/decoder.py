@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import tensorplug as tp
+from tensorplug_llm.configuration import Matrix
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tensorplug_llm.configuration import Configuration, Matrix
+    from tensorplug_llm.configuration import Configuration
 
 Cache: TypeAlias = "list[tuple[tp.Tensor, tp.Tensor]]"
 
@@ -88,8 +89,9 @@ def product(x: tp.Tensor, weight: Matrix) -> tp.Tensor:
     if weight.scale is None:
         result = tp.astype(tp.astype(x, weight.values.dtype) @ weight.values.T, x.dtype)
     else:
-        integers = _unpacked(weight.values, weight.packed)
-        result = x @ tp.dequantize(integers, tp.astype(weight.scale, x.dtype)).T
+        result = tp.quantized_matmul(
+            x, weight.values, None, weight.scale, transpose_b=True, b_packed=weight.packed
+        )
     if weight.offset is not None:  # the sum of a block's inputs times its offset
         blocks = tp.sum(tp.reshape(x, (*x.shape[:-1], weight.offset.shape[-1], -1)), axis=-1)
         result = result + blocks @ tp.astype(weight.offset, x.dtype).T
@@ -104,21 +106,26 @@ def products(x: tp.Tensor, weights: Sequence[Matrix]) -> tp.Tensor:
 
 def rows(table: Matrix, indices: tp.Tensor) -> tp.Tensor:
     """Return the rows of a weight, in float32."""
-    taken = tp.take(table.values, indices, axis=0)
-    if table.scale is None:
-        return tp.astype(taken, "float32")
-    values = tp.astype(_unpacked(taken, table.packed), "float32")
-    scale = tp.astype(tp.take(table.scale, indices, axis=0), "float32")
-    blocks = tp.reshape(values, (*scale.shape, -1)) * scale[..., None]
-    if table.offset is not None:
-        blocks = blocks + tp.astype(tp.take(table.offset, indices, axis=0), "float32")[..., None]
-    return tp.reshape(blocks, values.shape)
+    values, scale, offset = (
+        None if part is None else tp.take(part, indices, axis=0)
+        for part in (table.values, table.scale, table.offset)
+    )
+    return floats(Matrix(values, scale, offset, packed=table.packed))
 
 
-def _unpacked(values: tp.Tensor, packed: Literal["int4", "uint4"] | None) -> tp.Tensor:
-    if packed is None:
-        return values
-    return tp.reshape(tp.bitcast(values, packed), (*values.shape[:-1], 2 * values.shape[-1]))
+def floats(weight: Matrix) -> tp.Tensor:
+    """Return what a weight stands for, without its bias, in float32."""
+    values, packed = weight.values, weight.packed
+    if packed is not None:
+        values = tp.bitcast(values, packed)
+        values = tp.reshape(values, (*values.shape[:-2], 2 * values.shape[-2]))
+    result = tp.astype(values, "float32")
+    if weight.scale is None:
+        return result
+    blocks = tp.reshape(result, (*weight.scale.shape, -1)) * weight.scale[..., None]
+    if weight.offset is not None:
+        blocks = blocks + weight.offset[..., None]
+    return tp.reshape(blocks, result.shape)
 
 
 def split(configuration: Configuration, joined: tp.Tensor) -> tuple[tp.Tensor, ...]:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import tensorplug as tp
 from tensorplug.errors import CopyNeededError
 from tensorplug_llm import gguf_files, hugging_face
-from tensorplug_llm.decoder import Cache, empty_cache, logits, step
+from tensorplug_llm.configuration import Configuration, Matrix
+from tensorplug_llm.decoder import Cache, empty_cache, floats, logits, step
 from tensorplug_llm.sampling import choose
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from tensorplug_llm.configuration import Configuration
+    from tensorplug.typing import DTypeLike
     from tensorplug_llm.sampling import Sampling
     from tensorplug_llm.tokens import Tokenizer
 
@@ -85,14 +86,14 @@ class Model:
             return logits(self.configuration, self.parameters, features)
 
 
-def load(path: str | PathLike[str]) -> Model:
+def load(path: str | PathLike[str], *, dtype: DTypeLike | None = None) -> Model:
     """Read a model, to the active device.
 
     Args:
         path: a GGUF file; or a folder in Hugging Face's layout, with config.json,
             tokenizer.json and safetensors files. The architecture is Llama's or GPT-2's.
-
-    Weights stay as they are stored: quantized ones quantized, floats of 16 bits in 16 bits.
+        dtype: of matrices, a floating one. None keeps them as they are stored: quantized ones
+            quantized, floats of 16 bits in 16 bits.
 
     Raises:
         ModelError: the file is no such model.
@@ -109,12 +110,23 @@ def load(path: str | PathLike[str]) -> Model:
         path
     )
     device = tp.zeros(()).device
-    parameters = tp.tree_map(_placed, parameters)
+    parameters = _placed(parameters, dtype)
     return Model(path.name, device, configuration, parameters, tokenizer)
 
 
-def _placed(array: np.ndarray) -> tp.Tensor:
-    """Return a weight on the device; in the host's memory, without a copy."""
+def _placed(tree: Any, dtype: DTypeLike | None) -> Any:
+    """Return weights on the device; in the host's memory, without a copy."""
+    if isinstance(tree, dict):
+        return {name: _placed(each, dtype) for name, each in tree.items()}
+    if isinstance(tree, list):
+        return [_placed(each, dtype) for each in tree]
+    placed = tp.tree_map(_tensor, tree)
+    if dtype is None or not isinstance(placed, Matrix):
+        return placed
+    return Matrix(tp.astype(floats(placed), dtype), bias=placed.bias)
+
+
+def _tensor(array: np.ndarray) -> tp.Tensor:
     try:
         return tp.asarray(array, copy=False)
     except CopyNeededError:
