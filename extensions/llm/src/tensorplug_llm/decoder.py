@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import tensorplug as tp
@@ -53,12 +52,10 @@ def step(
         inputs = products(
             normalize(configuration, block["attention_norm"], x), block["attention_in"]
         )
-        q, k, v = split(configuration, inputs)
-        if configuration.llama:
-            q, k = rotate(configuration, q, places), rotate(configuration, k, places)
+        q, k, v = heads(configuration, inputs, places)
         keys, values = write(before[0], k, positions), write(before[1], v, positions)
         written.append((keys, values))
-        x = x + product(attend(q, keys, values, places), block["attention_out"])
+        x = x + product(attend(q, keys, values, positions), block["attention_out"])
         inputs = products(normalize(configuration, block["feed_norm"], x), block["feed_in"])
         if configuration.llama:
             gate, up = tp.split(inputs, 2, axis=-1)
@@ -128,32 +125,22 @@ def floats(weight: Matrix) -> tp.Tensor:
     return tp.reshape(blocks, result.shape)
 
 
-def split(configuration: Configuration, joined: tp.Tensor) -> tuple[tp.Tensor, ...]:
-    """Return queries, keys and values, each [batch, heads, n, size]."""
-    heads, key_heads = configuration.heads, configuration.key_heads
-    batch, n, _ = joined.shape
-    apart = tp.reshape(joined, (batch, n, heads + 2 * key_heads, configuration.head_size))
-    ends = (0, heads, heads + key_heads, heads + 2 * key_heads)
-    parts = [apart[:, :, start:end] for start, end in pairwise(ends)]
-    return tuple(tp.swapaxes(part, 1, 2) for part in parts)
-
-
-def rotate(configuration: Configuration, x: tp.Tensor, places: tp.Tensor) -> tp.Tensor:
-    """Turn pairs of features by angles that grow with the place in the text.
-
-    Source: "RoFormer" (Su et al., 2021).
-    """
-    angles = tp.astype(places, "float32")[:, None, :, None] * tp.asarray(configuration.frequencies)
-    cos, sin = tp.cos(angles), tp.sin(angles)
-    if configuration.interleaved:
-        pairs = tp.reshape(x, (*x.shape[:-1], -1, 2))
-        a, b = pairs[..., 0], pairs[..., 1]
-    else:
-        a, b = tp.split(x, 2, axis=-1)
-    turned = (a * cos - b * sin, a * sin + b * cos)
-    if configuration.interleaved:
-        return tp.reshape(tp.stack(turned, axis=-1), x.shape)
-    return tp.concat(turned, axis=-1)
+def heads(
+    configuration: Configuration, joined: tp.Tensor, places: tp.Tensor
+) -> tuple[tp.Tensor, tp.Tensor, tp.Tensor]:
+    """Return queries, keys and values, each [batch, heads, n, size], turned by their places."""
+    h, k = configuration.heads, configuration.key_heads
+    apart = tp.reshape(joined, (*joined.shape[:2], h + 2 * k, configuration.head_size))
+    apart = tp.swapaxes(apart, 1, 2)
+    turned = apart[:, : h + k]
+    if configuration.llama:
+        turned = tp.nn.rotary(
+            turned,
+            places[:, None],
+            frequencies=tp.asarray(configuration.frequencies),
+            interleaved=configuration.interleaved,
+        )
+    return turned[:, :h], turned[:, h:], apart[:, h + k :]
 
 
 def write(cache: tp.Tensor, new: tp.Tensor, positions: tp.Tensor) -> tp.Tensor:
@@ -166,12 +153,14 @@ def write(cache: tp.Tensor, new: tp.Tensor, positions: tp.Tensor) -> tp.Tensor:
     return tp.swapaxes(turned, 1, 2)
 
 
-def attend(q: tp.Tensor, keys: tp.Tensor, values: tp.Tensor, places: tp.Tensor) -> tp.Tensor:
+def attend(q: tp.Tensor, keys: tp.Tensor, values: tp.Tensor, positions: tp.Tensor) -> tp.Tensor:
     """Return what the queries read from the cache, [batch, n, width].
 
     A query sees the slots up to its own place: those beyond hold nothing, or what came of a
     prompt's padding.
     """
-    seen = tp.arange(keys.shape[2], dtype="int32") <= places[:, None, :, None]
-    mixed = tp.nn.scaled_dot_product_attention(q, keys, values, seen, grouped_query=True)
-    return tp.reshape(tp.swapaxes(mixed, 1, 2), (q.shape[0], q.shape[2], -1))
+    batch, _, n, _ = q.shape
+    mixed = tp.nn.scaled_dot_product_attention(
+        q, keys, values, is_causal=True, lengths=positions + n, grouped_query=True
+    )
+    return tp.reshape(tp.swapaxes(mixed, 1, 2), (batch, n, -1))
