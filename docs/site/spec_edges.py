@@ -104,6 +104,7 @@ ANSWERS: dict[str, dict[str, str]] = {
         "rows of ids that are negative or too large are left out": "UnsortedSegmentSum",
         "integers that are too large are not counted": "Bincount DenseBincount",
         "a box of an image that there is not is 0": "CropAndResize",
+        "the window is moved, so that it lies inside": "DynamicSlice DynamicUpdateSlice",
         "a row of `off_value`": "OneHot",
         "OutOfRangeError": (
             "RaggedGather SparseFillEmptyRows SparseReshape SparseSegmentSum SparseSegmentMean"
@@ -111,7 +112,8 @@ ANSWERS: dict[str, dict[str, str]] = {
     },
     "negative indices": {
         "they count from the end: of n, -1 is the last and -n the first": (
-            "GatherV2 GatherNd ScatterNd TensorScatterUpdate TensorScatterReduce SparseToDense"
+            "GatherV2 GatherNd ScatterNd TensorScatterUpdate TensorScatterReduce SparseToDense "
+            "DynamicSlice DynamicUpdateSlice"
         ),
         "they are out of range": "UnsortedSegmentSum CropAndResize OneHot",
         "a length below 1 counts no keys, and one above their number all": (

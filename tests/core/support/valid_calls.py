@@ -91,6 +91,8 @@ OTHERS = {
     "boolean_mask": [[X, B], ()],
     "convolve": [[X[0], X[0]], ()],
     "dense_bincount": [[I], (None, 3)],
+    "dynamic_slice": [[X, I[:2]], ((1, 1),)],
+    "dynamic_update_slice": [[X, X, I[:2]], ()],
     "gather": [[X, I], ()],
     "gather_nd": [[X, I[:, None]], ()],
     "nonzero": [[X], ()],

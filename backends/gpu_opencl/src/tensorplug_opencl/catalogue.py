@@ -51,7 +51,7 @@ FORMS: Final = frozenset(
         *("ResizeBilinear", "ResizeBilinearGrad", "ResizeNearestNeighborGrad"),
         *("Sum", "Prod", "Mean", "Max", "Min", "Any", "All", "ArgMax", "ArgMin"),
         *("Cumsum", "Cumprod"),
-        *("Transpose", "BroadcastTo", "Slice", "StridedSlice"),
+        *("Transpose", "BroadcastTo", "Slice", "StridedSlice", "DynamicSlice"),
         *("BatchMatMul", "_FusedMatMul", "QuantizedMatMul"),
         *("Tile", "Repeat", "Reverse", "FlipLeftRight", "MirrorPad", "PadV2"),
         *("BatchToSpaceND", "SpaceToBatchND", "DepthToSpace", "SpaceToDepth"),

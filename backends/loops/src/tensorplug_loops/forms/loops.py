@@ -234,10 +234,13 @@ class Loops:
         index: Sequence[int | Expression],
         value: Expression,
         combine: Any,
-        initial: Expression | Scalar,
+        initial: Expression | Scalar | None,
     ) -> Form:
-        """Add an output at an index; return the form so far."""
-        if not isinstance(initial, Expression):
+        """Add an output at an index; return the form so far.
+
+        Without ``combine`` and ``initial``, no elements meet, and what is not written stays.
+        """
+        if not isinstance(initial, Expression | None):
             initial = expressions.constant(initial, out.dtype)
         at = tuple(whole(each) for each in index)
         made = GroupOutput(value, out, self._kept(), index=at, combine=combine, initial=initial)

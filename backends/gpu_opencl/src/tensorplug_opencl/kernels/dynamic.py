@@ -1,0 +1,45 @@
+"""Updates of windows whose place is data: what is not in the window is copied as it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tensorplug.plugin import KernelRefusedError, KernelTable, TensorType, specs
+from tensorplug_loops.forms.indexing.dynamic import insertion
+from tensorplug_loops.templates import fixed
+from tensorplug_opencl.codegen import calls
+from tensorplug_opencl.groups import loops
+from tensorplug_opencl.movement import moving
+
+if TYPE_CHECKING:
+    from tensorplug_opencl.codegen.calls import Call
+    from tensorplug_opencl.memory.buffers import DeviceBuffer
+    from tensorplug_opencl.opened import OpenedDevice
+
+kernels = KernelTable()
+
+
+@kernels.prepare(specs.DYNAMIC_UPDATE_SLICE)
+def dynamic_update_slice(
+    x: TensorType,
+    update: TensorType,
+    starts: TensorType,
+    *,
+    backend: OpenedDevice,
+    out: TensorType,
+) -> Call:
+    """Copy, then write into the window."""
+    if not update.size:
+        return lambda x, _update, _starts: x
+    runtime = backend.runtime
+    group, sources = insertion(update, starts, out)
+    insert = loops.compile_writer(fixed(group), runtime)
+    if insert is None:
+        raise KernelRefusedError(f"windows of {x} are declined")
+    copy = moving.make_mover(runtime, x.dtype, (x.size,), (1,), (1,), x.size)
+
+    def write(x: DeviceBuffer, *others: DeviceBuffer) -> None:
+        copy(x, others[-1])
+        insert(*[others[at] for at in sources], others[-1])
+
+    return calls.make_producer(runtime, out, write)
