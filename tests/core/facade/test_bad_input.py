@@ -177,7 +177,7 @@ TAKE_STRINGS = bad_calls_images.TAKE_STRINGS | {  # they move elements and do no
 }
 TAKE_STRINGS_AT = {  # likewise, but not all of their arguments
     *(("gather", 0), ("gather_nd", 0), ("take", 0), ("take_along_axis", 0), ("boolean_mask", 0)),
-    ("sparse_to_dense", 1),
+    *(("sparse_to_dense", 1), ("dynamic_slice", 0)),
 }
 
 

@@ -78,17 +78,15 @@ DYNAMIC_UPDATE_SLICE = KernelSpec(
 )
 
 
-def read_starts(starts: Any) -> Tensor:
-    """Return starts as a tensor: a vector, or a list with a number or a tensor for each axis."""
+def read_starts(starts: Any) -> Any:
+    """Return a list in which there are tensors as one tensor; the empty list as integers."""
     if not isinstance(starts, list | tuple):
-        return as_tensor(starts, what="dynamic_slice: starts")
-    held = [each for each in starts if hasattr(each, "dtype")]
-    if not held:
-        return as_tensor(list(starts), dt.int32 if not starts else None, what="starts")
-    dtype = as_tensor(held[0], what="dynamic_slice: a start").dtype
-    return stack(
-        [as_tensor(each, None if hasattr(each, "dtype") else dtype) for each in starts], -1
-    )
+        return starts
+    held = [each for each in starts if hasattr(each, "_placement")]
+    if held:
+        dtype = held[0].dtype
+        return stack([x if hasattr(x, "dtype") else as_tensor(x, dtype) for x in starts], -1)
+    return starts if starts else as_tensor(starts, dt.int32)
 
 
 @chained
