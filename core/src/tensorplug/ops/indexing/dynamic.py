@@ -86,7 +86,7 @@ def read_starts(starts: Any) -> Any:
     if held:
         dtype = held[0].dtype
         return stack([x if hasattr(x, "dtype") else as_tensor(x, dtype) for x in starts], -1)
-    return starts if starts else as_tensor(starts, dt.int32)
+    return starts or as_tensor(starts, dt.int32)
 
 
 @chained
