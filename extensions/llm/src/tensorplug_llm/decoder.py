@@ -145,12 +145,13 @@ def heads(
 
 def write(cache: tp.Tensor, new: tp.Tensor, positions: tp.Tensor) -> tp.Tensor:
     """Return the cache with n new slots of each text, from its position on."""
-    batch, _, n, _ = new.shape
-    slots = positions[:, None] + tp.arange(n, dtype="int32")
-    texts = tp.broadcast_to(tp.arange(batch, dtype="int32")[:, None], (batch, n))
-    indices = tp.stack([texts, slots], axis=-1)
-    turned = tp.tensor_scatter_update(tp.swapaxes(cache, 1, 2), indices, tp.swapaxes(new, 1, 2))
-    return tp.swapaxes(turned, 1, 2)
+    if cache.shape[0] == 1:
+        return tp.dynamic_update_slice(cache, new, (0, 0, positions[0], 0))
+    return tp.vmap(_write_one)(cache, new, positions)
+
+
+def _write_one(cache: tp.Tensor, new: tp.Tensor, position: tp.Tensor) -> tp.Tensor:
+    return tp.dynamic_update_slice(cache, new, (0, position, 0))
 
 
 def attend(q: tp.Tensor, keys: tp.Tensor, values: tp.Tensor, positions: tp.Tensor) -> tp.Tensor:
