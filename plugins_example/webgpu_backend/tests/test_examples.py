@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import data
 import numpy as np
 import pytest
+import records
 import train
 import train_transformer
 import transformer
@@ -35,18 +36,15 @@ def digits() -> list[Any]:
 
 def character_transformer() -> list[Any]:
     """Return losses of a few steps, and what the network writes then."""
-    corpus = train_transformer.load()
-    sizes = transformer.Sizes(len(corpus.alphabet), context=16, features=16, heads=2, layers=1)
-    setting = train_transformer.Setting(sizes, steps=STEPS, batch=4)
-    p = transformer.initial_parameters(tp.random.key(0), sizes)
-    state, text = setting.optimizer.init(p), tp.asarray(corpus.train)
-    step, write = tp.compile(transformer.train_step), tp.compile(transformer.write)
-    losses = []
-    for key in tp.random.split(tp.random.key(1), STEPS):
-        p, state, loss = step(p, state, key, text, setting)
-        losses.append(loss.item())
-    written = write(p, tp.random.key(2), text[: sizes.context], sizes.heads, 12, 0.7)
-    return [losses, written.numpy()]
+    corpus = records.load()
+    short = {"train": corpus.train[:777], "held_out": corpus.held_out[:100]}
+    corpus = dataclasses.replace(corpus, **short)
+    sizes = transformer.Sizes(context=16, features=16, heads=2, layers=1)
+    fitted, samples = train_transformer.train(corpus, sizes, epochs=1, seed=0, progress=False)
+    assert list(samples) == [0, STEPS]
+    begin = tp.asarray(corpus.train[: sizes.context])
+    written = tp.compile(transformer.write)(fitted.model, tp.random.key(2), begin, 12, 0.7)
+    return [fitted.history[0]["loss"], fitted.history[0]["validation_loss"], written.numpy()]
 
 
 def onnx_digits() -> list[Any]:
