@@ -69,6 +69,7 @@ from tensorplug.contract.dtypes import DType, Scalar
 from tensorplug.contract.entries import DecompositionEntry, KernelEntry
 from tensorplug.contract.expressions import Expression
 from tensorplug.contract.families import modules_of, tables_of
+from tensorplug.contract.in_place import InPlace
 from tensorplug.contract.shapes import Shape
 from tensorplug.contract.spec import (
     REQUIRED,
@@ -136,6 +137,7 @@ __all__ = [
     "Group",
     "GroupInput",
     "GroupOutput",
+    "InPlace",
     "InputTypes",
     "KernelEntry",
     "KernelSpec",

@@ -233,9 +233,10 @@ class ExclusiveBuffer(Protocol):
 
 @runtime_checkable
 class ReusesMemory(Protocol):
-    """A backend whose groups of calls may write results into the memory of their inputs.
+    """A backend whose groups and kernels may write results into the memory of their inputs.
 
-    Without this, every group takes new memory (``GroupOutput.into`` is None).
+    Without this, all take new memory: ``GroupOutput.into`` is None, and what an ``InPlace`` kernel
+    would write there is not asked for.
     """
 
     def owns_memory(self, buffer: Buffer) -> bool:
@@ -243,7 +244,7 @@ class ReusesMemory(Protocol):
 
         Views, arrays and capsules that share the memory must keep ``buffer`` alive by a reference,
         or make this False, as must memory of another library and memory that is read-only. The
-        core makes sure that it holds the only reference to ``buffer`` before a group writes.
+        core makes sure that it holds the only reference to ``buffer`` before anything writes.
         """
 
 

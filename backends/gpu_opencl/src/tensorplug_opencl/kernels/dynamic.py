@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorplug.plugin import KernelRefusedError, KernelTable, TensorType, specs
+from tensorplug.plugin import InPlace, KernelRefusedError, KernelTable, TensorType, specs
 from tensorplug_loops.forms.indexing.dynamic import insertion
 from tensorplug_loops.templates import fixed
 from tensorplug_opencl.codegen import calls
@@ -28,7 +28,7 @@ def dynamic_update_slice(
     backend: OpenedDevice,
     out: TensorType,
 ) -> Call:
-    """Copy, then write into the window."""
+    """Write into the window, of a copy if something else needs x."""
     if not update.size:
         return lambda x, _update, _starts: x
     runtime = backend.runtime
@@ -38,8 +38,12 @@ def dynamic_update_slice(
         raise KernelRefusedError(f"windows of {x} are declined")
     copy = moving.make_mover(runtime, x.dtype, (x.size,), (1,), (1,), x.size)
 
-    def write(x: DeviceBuffer, *others: DeviceBuffer) -> None:
-        copy(x, others[-1])
-        insert(*[others[at] for at in sources], others[-1])
+    def write(x: DeviceBuffer, *others: DeviceBuffer) -> DeviceBuffer:
+        insert(*[others[at] for at in sources], x)
+        return x
 
-    return calls.make_producer(runtime, out, write)
+    def write_copy(x: DeviceBuffer, *others: DeviceBuffer) -> None:
+        copy(x, others[-1])
+        write(others[-1], *others)
+
+    return InPlace(calls.make_producer(runtime, out, write_copy), write)

@@ -180,7 +180,8 @@ class WhilePlan(NestedPlan):
         asks, takes, most = known["asks"], known["takes"], known["most"]
         count = len(self.outputs)
         begin_asking = make_part(engine, make, self, "condition", known["condition"])
-        begin = make_part(engine, make, self, "body", known["body"], donated=0)
+        carried = sum(at < count for at in takes)  # the first of them
+        begin = make_part(engine, make, self, "body", known["body"], donated=carried)
         read = self.device.backend.to_host
 
         def run(operands: list[Buffer]) -> list[Buffer]:
@@ -189,7 +190,9 @@ class WhilePlan(NestedPlan):
             now = operands
             steps = 0
             while (most is None or steps < most) and read(holds([now[at] for at in asks])[0]):
-                now = [*step([now[at] for at in takes]), *fixed]
+                arguments = [now[at] for at in takes]
+                del now  # the last reference to carries that the step may overwrite
+                now = [*step(arguments), *fixed]
                 steps += 1
             return now[:count]
 

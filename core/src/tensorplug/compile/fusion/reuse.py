@@ -1,8 +1,8 @@
-"""Groups that write results into the memory of values that nothing reads afterwards.
+"""Groups and kernels that write results into the memory of values that nothing reads afterwards.
 
-The core finds out once which input of a group dies there. The user, a view or a cache may still
+The core finds out once which input of a call dies there. The user, a view or a cache may still
 hold the memory, so each run makes sure that it has the only reference to the buffer, and that the
-backend knows of no other use of the memory. Else the group takes new memory.
+backend knows of no other use of the memory. Else the call takes new memory.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from tensorplug.contract.backend import Buffer
     from tensorplug.contract.groups import Group
+    from tensorplug.contract.in_place import InPlace
 
 
 LEAST: Final = 1 << 18
@@ -102,3 +103,20 @@ class OverwritingGroup:
             assert run is not None, f"{group.name}: declined without ``into``, accepted with it"
             self._plain = run
         return self._plain
+
+
+class Overwriting:
+    """A kernel that writes into an input where nothing else uses its memory.
+
+    ``owns``: of the backend's capability ``ReusesMemory``.
+    """
+
+    __slots__ = ("_at", "_kernel", "_owns")
+
+    def __init__(self, kernel: InPlace, owns: Callable[[Any], bool]) -> None:
+        self._kernel, self._at, self._owns = kernel, kernel.at, owns
+
+    def __call__(self, count: int, *buffers: Any) -> Any:
+        """Return the output. ``count``: of references to the overwritten input."""
+        alone = count <= _ONE and self._owns(buffers[self._at])
+        return self._kernel.write(*buffers) if alone else self._kernel(*buffers)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tensorplug.compile.fusion.arguments import find_element, find_uses
 from tensorplug.compile.fusion.groups import fuse
-from tensorplug.compile.fusion.reuse import LEAST, OverwritingGroup, overwritten
+from tensorplug.compile.fusion.reuse import LEAST, Overwriting, OverwritingGroup, overwritten
 from tensorplug.compile.fusion.structures import order, read_number
 from tensorplug.compile.programs.memory import plan_memory
 from tensorplug.compile.programs.program import FlatCall, Program
@@ -18,6 +18,7 @@ from tensorplug.compile.tracing.decompositions import trace_decomposition
 from tensorplug.compile.tracing.nested import NestedPlan
 from tensorplug.compile.tracing.replays import calls_at
 from tensorplug.compile.tracing.values import Constant, Value
+from tensorplug.contract.in_place import InPlace
 from tensorplug.dispatch.observer import execute
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.engine.operands import flatten
@@ -25,7 +26,7 @@ from tensorplug.engine.plan_calls import complete
 from tensorplug.engine.plans import BY_OPS
 from tensorplug.errors import TensorplugError
 from tensorplug.ops import extents, movement
-from tensorplug.ops.indexing import slicing
+from tensorplug.ops.indexing import dynamic, slicing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
@@ -45,7 +46,7 @@ _VIEWS: Final = frozenset(
     {
         *(movement.IDENTITY, movement.RESHAPE, movement.EXPAND_DIMS, movement.TRANSPOSE),
         *(movement.BROADCAST_TO, extents.SLICE),
-        *(slicing.UNPACK, slicing.SPLIT_V, slicing.STRIDED_SLICE),
+        *(slicing.UNPACK, slicing.SPLIT_V, slicing.STRIDED_SLICE, dynamic.DYNAMIC_SLICE),
     }
 )
 """Kernels that backends compute without copies."""
@@ -81,8 +82,8 @@ class Executable:
                 call.plan.prepare(engine, partial(Executable, fuses=fuses), fuses=fuses)
         groups = program.device.capabilities.groups
         fused: Sequence[FusedCall] = ()
+        owned = _find_owned(program, donated)
         if groups is not None and fuses:
-            owned = _find_owned(program, donated)
             fusion = fuse(engine, groups, program.calls, program.wanted, small=small, owned=owned)
             program.set_fusion(fusion)
             fused = fusion.groups
@@ -97,11 +98,13 @@ class Executable:
         calls = _with_groups(program, program.slots, self._alone, fused, inside)
         self._constants = flat.constants
         self._outputs = [program.slots[value] for value in program.wanted]
-        self._steps = _make_steps(calls, flat)
-        done = [step.done for step in self._steps]
+        self._owned = frozenset(program.slots[value] for value in owned)
+        self._steps = self._in_place(_make_steps(calls, flat))
+        calls, done = zip(*self._steps, strict=True) if self._steps else ((), ())
         inputs = len(program.inputs)
         self._line = StraightLine(calls, done, inputs, flat.constants, self._outputs)
         program.planned = self._plan_memory(program)
+        program.in_place = self._find_overwritten()
 
     @property
     def program(self) -> Program:
@@ -185,10 +188,9 @@ class Executable:
         calls = _with_groups(program, there, flat, fused, inside)
         other = copy.copy(self)
         other._alone, other._constants, other._uses = flat, constants, None
-        other._steps = [
-            _Step(call, step.done) for call, step in zip(calls, self._steps, strict=True)
-        ]
-        other._line = self._line.with_kernels(calls, constants)
+        steps = [_Step(call, step.done) for call, step in zip(calls, self._steps, strict=True)]
+        other._steps = self._in_place(steps)
+        other._line = self._line.with_kernels([step.call for step in other._steps], constants)
 
         def make() -> Program:
             made = Program(
@@ -199,11 +201,34 @@ class Executable:
             )
             made.slots = there
             made.fusion = None if fusion is None else fusion._replace(groups=fused, known=True)
-            made.planned = other._plan_memory(made)
+            made.planned, made.in_place = other._plan_memory(made), other._find_overwritten()
             return made
 
         other._program = make
         return other
+
+    def _in_place(self, steps: Sequence[_Step]) -> list[_Step]:
+        """Return the calls; kernels write into inputs that nothing reads after them, if they can.
+
+        ``FlatCall.overwrites`` says into which.
+        """
+        reuses: Any = self.program.device.capabilities.reuses
+        result = []
+        for call, done in steps:
+            kernel = call.run
+            if isinstance(kernel, InPlace):
+                slot: Any = call.inputs[kernel.at]
+                if slot in self._owned and slot in done and flatten(call.inputs).count(slot) == 1:
+                    run = Overwriting(kernel, reuses.owns_memory)
+                    result.append(_Step(replace(call, run=run, overwrites=(slot,)), done))
+                    continue
+            result.append(_Step(call, done))
+        return result
+
+    def _find_overwritten(self) -> dict[int, int]:
+        """Return the slot whose memory a kernel's result takes, by the slot of the result."""
+        calls = [step.call for step in self._steps if isinstance(step.call.run, Overwriting)]
+        return {call.outputs[0]: call.overwrites[0] for call in calls}
 
     def _plan_memory(self, program: Program) -> ProgramMemory:
         types = {at: value.placement.type for value, at in program.slots.items()}

@@ -68,7 +68,8 @@ class Program:
 
     ``inputs`` are passed to each run, ``wanted`` are returned. ``slots`` numbers all values, the
     inputs first. ``planned``: the memory of its calls as they run, fused ones together.
-    ``fusion``: its groups; None if the backend compiles none, or was not asked.
+    ``fusion``: its groups; None if the backend compiles none, or was not asked. ``in_place``: by
+    the slots of calls' results, those whose memory they take.
     """
 
     device: Device
@@ -78,6 +79,7 @@ class Program:
     slots: dict[Value | Constant, int] = field(init=False)
     planned: ProgramMemory | None = field(init=False, default=None)
     fusion: Fusion | None = field(init=False, default=None)
+    in_place: Mapping[int, int] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self.slots = {operand: at for at, operand in enumerate(self.inputs)}
@@ -197,7 +199,9 @@ class Program:
             how = f" (all steps by {self.device.name})"
         where = "" if call.site is None else f"  # {call.site.short}"
         outputs, inputs = self._names(call.outputs), self._names(call.operands())
-        return f"  {outputs} = {describe(call.plan)} of {inputs}{how}{note}{where}"
+        taken = self.in_place.get(self.slots[call.outputs[0]]) if call.outputs else None
+        memory = "" if taken is None else f", in the memory of %{taken}"
+        return f"  {outputs} = {describe(call.plan)} of {inputs}{how}{memory}{note}{where}"
 
     def _names(self, values: Sequence[Value | Constant]) -> str:
         return ", ".join(f"%{self.slots[value]}" for value in values)

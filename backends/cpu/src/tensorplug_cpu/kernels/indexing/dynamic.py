@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tensorplug.plugin import Shape, TensorType, specs
+from tensorplug.plugin import InPlace, Shape, TensorType, specs
 from tensorplug_cpu.execution.floating_point import without_warnings
 from tensorplug_cpu.kernel_table import Kernels
 
@@ -52,7 +52,7 @@ def dynamic_slice(x: TensorType, starts: TensorType, *, sizes: Shape, out: Tenso
 
 @kernels.prepare(specs.DYNAMIC_UPDATE_SLICE, because="faster")
 def dynamic_update_slice(x: TensorType, update: TensorType, starts: TensorType) -> Call:
-    """Copy, then write into the window."""
+    """Write into the window, of a copy if something else needs x."""
     batch = starts.shape[:-1]
     key = _make_key(x.shape[len(batch) :], update.shape[len(batch) :])
 
@@ -64,4 +64,5 @@ def dynamic_update_slice(x: TensorType, update: TensorType, starts: TensorType) 
             result[(*example, *key(starts[example].tolist()))] = update[example]
         return result
 
-    return without_warnings(lambda x, *rest: write(np.array(x, order="C"), *rest))
+    silent = without_warnings(write)
+    return InPlace(lambda x, *rest: silent(np.array(x, order="C"), *rest), silent)
