@@ -10,6 +10,7 @@ from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice, repeat
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import tensorplug as tp
@@ -38,9 +39,9 @@ class Batches:
     Iterating goes over all epochs. Nothing is kept between iterations: the order of an epoch
     depends on the key and on the number of the epoch alone.
 
-    ``source``: what the batches are read from; ``making``: how one is made of its examples;
-    ``padding``: the share of padding in all batches of an epoch, from 0 to 1; ``size``, ``key``,
-    ``epochs``, ``drop_last``, ``prefetch``, ``device``: the arguments of ``batches``.
+    ``source``: what the batches are read from; ``padding``: the share of padding in all batches of
+    an epoch, from 0 to 1; ``size``, ``key``, ``epochs``, ``drop_last``, ``map``, ``map_batches``,
+    ``workers``, ``processes``, ``prefetch``, ``device``: the arguments of ``batches``.
 
     Examples:
         >>> data = tp.train.batches(np.arange(5), 2, epochs=2)
@@ -54,25 +55,47 @@ class Batches:
     key: KeyLike | None
     epochs: int
     drop_last: bool
-    making: Making
-    prefetch: int
-    device: str | None
+    map: Callable[..., Any] | None = None
+    map_batches: Callable[[Any], Any] | None = None
+    workers: int = 0
+    processes: bool = False
+    prefetch: int = 2
+    device: str | None = None
     padding: float = 0.0
 
     def __post_init__(self) -> None:
-        for name, least in (("size", 1), ("epochs", 1), ("prefetch", 0)):
-            _at_least(least, getattr(self, name), name)
-        arguments.flag(self.drop_last, "batches: drop_last")
-        if self.source.count(self.size, drop_last=self.drop_last) == 0:
+        for name, least in (("size", 1), ("epochs", 1), ("prefetch", 0), ("workers", 0)):
+            at_least(least, getattr(self, name), f"batches: {name}")
+        for name in ("drop_last", "processes"):
+            arguments.flag(getattr(self, name), f"batches: {name}")
+        if self.count == 0:
             raise ArgumentError(
                 f"batches: drop_last leaves no batch: the data has fewer than {self.size} examples"
             )
+        if self.needs_key and self.key is None:
+            raise ArgumentError("batches: map has a parameter key, so batches needs key=")
+        if self.processes and not self.workers:
+            raise ArgumentError("batches: processes=True needs workers, the number of processes")
+
+    @property
+    def count(self) -> int | None:
+        """The number of batches of an epoch, or None; see ``len``."""
+        return self.source.count(self.size, drop_last=self.drop_last)
+
+    @property
+    def needs_key(self) -> bool:
+        """Whether ``map`` has a parameter ``key``."""
+        if self.map is None:
+            return False
+        try:
+            return "key" in inspect.signature(self.map).parameters
+        except ValueError:  # a function in C that does not name its parameters, such as int
+            return False
 
     def __len__(self) -> int:
-        count = self.source.count(self.size, drop_last=self.drop_last)
-        if count is None:
+        if self.count is None:
             raise TypeError("the number of batches is not known: the data has no length")
-        return count
+        return self.count
 
     def __iter__(self) -> Iteration:
         return self.resume({"epoch": 0, "batch": 0})
@@ -139,38 +162,9 @@ class Iteration:
         self._made.close()
 
 
-class Making(NamedTuple):
-    """How a batch is made of its examples; see ``batches``."""
-
-    map: Callable[..., Any] | None = None
-    map_batches: Callable[[Any], Any] | None = None
-    workers: int = 0
-    processes: bool = False
-
-    @property
-    def needs_key(self) -> bool:
-        """Whether ``map`` has a parameter ``key``."""
-        if self.map is None:
-            return False
-        try:
-            return "key" in inspect.signature(self.map).parameters
-        except ValueError:  # a function in C that does not name its parameters, such as int
-            return False
-
-    def pool(self) -> Executor:
-        """Return the threads or processes that make batches."""
-        if not self.processes:
-            return ThreadPoolExecutor(self.workers, "tensorplug-batches")
-        # A forked copy of a program with threads can hang; Python 3.14 has this default, too.
-        known = multiprocessing.get_all_start_methods()
-        method = "forkserver" if "forkserver" in known else "spawn"
-        return ProcessPoolExecutor(self.workers, multiprocessing.get_context(method))
-
-
 class _Task(NamedTuple):
     """One batch that is to be made; ``state``: of the iteration after it."""
 
-    making: Making
     state: State
     rows: Rows
     keys: list[Any] | None
@@ -227,20 +221,10 @@ def batches(
         (1, 2) Tensor([9], dtype=int32, device='cpu')
 
     """
-    making = Making(
-        map,
-        map_batches,
-        _at_least(0, workers, "workers"),
-        arguments.flag(processes, "batches: processes"),
-    )
-    if making.needs_key and key is None:
-        raise ArgumentError("batches: map has a parameter key, so batches needs key=")
-    if processes and not workers:
-        raise ArgumentError("batches: processes=True needs workers, the number of processes")
     if buffer is not None:
-        _at_least(1, buffer, "buffer")
-    source = source_of(arrays, buffer, key)
-    return Batches(source, size, key, epochs, drop_last, making, prefetch, device)
+        at_least(1, buffer, "batches: buffer")
+    source, making = source_of(arrays, buffer, key), (map, map_batches, workers, processes)
+    return Batches(source, size, key, epochs, drop_last, *making, prefetch, device)
 
 
 def _run(data: Batches, state: State, end: int, context: Context) -> Generator[tuple[State, Any]]:
@@ -264,7 +248,7 @@ def _run(data: Batches, state: State, end: int, context: Context) -> Generator[t
 
 def _placed(data: Batches, built: Generator[tuple[State, Any]]) -> Generator[tuple[State, Any]]:
     """Yield batches as tensors, which share the memory of arrays that nobody else knows."""
-    own = data.making.map_batches is None
+    own = data.map_batches is None
     with closing(built):
         for state, batch in built:
             yield state, trees.mapped(lambda array: _tensor(array, data.device, own=own), batch)
@@ -278,30 +262,40 @@ def _tensor(array: Any, device: str | None, *, own: bool) -> Tensor:
 
 def _built(data: Batches, state: State, end: int) -> Generator[tuple[State, Any]]:
     """Yield batches as arrays."""
-    making = data.making
+    make = partial(_make, data.map, data.map_batches)
     with closing(_tasks(data, state, end)) as tasks:
-        if not making.workers:
-            yield from map(_make, tasks)
+        if not data.workers:
+            yield from map(make, tasks)
             return
-        calls = ((_make if making.processes else _here(_make), task) for task in tasks)
-        with closing(ordered(making.pool(), calls, 2 * making.workers)) as results:
+        calls = ((make if data.processes else _here(make), task) for task in tasks)
+        with closing(ordered(_pool(data), calls, 2 * data.workers)) as results:
             yield from results
+
+
+def _pool(data: Batches) -> Executor:
+    """Return the threads or processes that make batches."""
+    if not data.processes:
+        return ThreadPoolExecutor(data.workers, "tensorplug-batches")
+    # A forked copy of a program with threads can hang; Python 3.14 has this default, too.
+    known = multiprocessing.get_all_start_methods()
+    method = "forkserver" if "forkserver" in known else "spawn"
+    return ProcessPoolExecutor(data.workers, multiprocessing.get_context(method))
 
 
 def _tasks(data: Batches, state: State, end: int) -> Generator[_Task]:
     """Yield what is to be made: the examples of each batch."""
-    first, count = state["batch"], data.source.count(data.size, drop_last=data.drop_last)
+    first, count = state["batch"], data.count
     for epoch in range(state["epoch"], end):
         for_order = keys = None
         if data.key is not None:
             for_order, for_map = tp.random.split(tp.random.fold_in(data.key, epoch))
-            keys = example_keys(for_map) if data.making.needs_key else None
+            keys = example_keys(for_map) if data.needs_key else None
         groups = data.source.groups(data.size, for_order, drop_last=data.drop_last)
         for number, group in enumerate(islice(groups, first, None), first + 1):
             after = (epoch + 1, 0) if number == count else (epoch, number)
             rows = data.source.read(group)
             own = None if keys is None else [keys(number) for number in rows.numbers]
-            yield _Task(data.making, {"epoch": after[0], "batch": after[1]}, rows, own)
+            yield _Task({"epoch": after[0], "batch": after[1]}, rows, own)
         first = 0
 
 
@@ -311,38 +305,36 @@ def _here(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda argument: context.run(function, argument)
 
 
-def _make(task: _Task) -> tuple[State, Any]:
+def _make(
+    function: Callable[..., Any] | None, of_batches: Callable[[Any], Any] | None, task: _Task
+) -> tuple[State, Any]:
     """Return the batch of a task, as arrays."""
-    making, state, rows, keys = task
-    if making.map is None:
-        batch = trees.mapped(
-            lambda column: (
-                trees.stacked(column, "batches") if isinstance(column, list) else column
-            ),
-            rows.columns,
-        )
+    state, rows, keys = task
+    if function is None:
+        batch = trees.mapped(_stacked, rows.columns)
     else:
         examples = []
         for at, number in enumerate(rows.numbers):
-            example = trees.mapped(partial(_pick, at), rows.columns)
+            example = trees.mapped(itemgetter(at), rows.columns)
             own = {} if keys is None else {"key": keys[at]}
             try:
-                examples.append(making.map(example, **own))
+                examples.append(function(example, **own))
             except Exception as error:
                 error.add_note(f"batches: map was called with example {number}")
                 raise
         batch = trees.stacked(examples, "batches: map")
-    return state, batch if making.map_batches is None else making.map_batches(batch)
+    return state, batch if of_batches is None else of_batches(batch)
 
 
-def _pick(at: int, column: Any) -> Any:
-    return column[at]
+def _stacked(column: Any) -> Any:
+    return trees.stacked(column, "batches") if isinstance(column, list) else column
 
 
-def _at_least(least: int, value: object, name: str) -> int:
-    number = shapes.index(value, f"batches: {name}")
+def at_least(least: int, value: object, what: str) -> int:
+    """Return an integer that is not smaller; ``what`` names it in messages."""
+    number = shapes.index(value, what)
     if number < least:
-        raise ArgumentError(f"batches: {name} must be at least {least}, got {number}")
+        raise ArgumentError(f"{what} must be at least {least}, got {number}")
     return number
 
 
@@ -351,8 +343,9 @@ def _read_state(data: Batches, state: Mapping[str, int]) -> State:
         raise ArgumentError(
             f'batches: state must be {{"epoch": int, "batch": int}}, got {arguments.quoted(state)}'
         )
-    read = {name: _at_least(0, state[name], name) for name in ("epoch", "batch")}
-    count = data.source.count(data.size, drop_last=data.drop_last)
-    if count is not None and read["batch"] > count:
-        raise ArgumentError(f"batches: an epoch has {count} batches, but batch is {read['batch']}")
+    read = {name: at_least(0, state[name], f"batches: {name}") for name in ("epoch", "batch")}
+    if data.count is not None and read["batch"] > data.count:
+        raise ArgumentError(
+            f"batches: an epoch has {data.count} batches, but batch is {read['batch']}"
+        )
     return read

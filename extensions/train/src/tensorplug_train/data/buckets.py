@@ -9,7 +9,7 @@ import numpy as np
 
 from tensorplug.plugin import ArgumentError, ShapeError, arguments, host_values, shapes
 from tensorplug_train.data import trees
-from tensorplug_train.data.batches import Batches, Making
+from tensorplug_train.data.batches import Batches, at_least
 from tensorplug_train.data.sources import Columns, Rows, columns_of
 
 if TYPE_CHECKING:
@@ -131,7 +131,8 @@ def padded_batches(
     own = bounds[np.searchsorted(bounds, lengths)]
     source = _Sequences(columns, others, lengths, own, value)
     padding = int((own - lengths).sum()) / max(int(own.sum()), 1)
-    return Batches(source, size, key, epochs, drop_last, Making(), prefetch, device, padding)
+    options: dict[str, Any] = {"prefetch": prefetch, "device": device, "padding": padding}
+    return Batches(source, size, key, epochs, drop_last, **options)
 
 
 def _lengths(columns: Columns) -> Array:
@@ -163,9 +164,7 @@ def _length(sequence: Any, at: int) -> int:
 
 def _bounds(buckets: int | Sequence[int], lengths: Array) -> Array:
     if isinstance(buckets, int):
-        number = shapes.index(buckets, "padded_batches: buckets")
-        if number < 1:
-            raise ArgumentError(f"padded_batches: buckets must be at least 1, got {number}")
+        number = at_least(1, buckets, "padded_batches: buckets")
         shares = np.arange(1, number + 1) / number
         return np.unique(np.quantile(lengths, shares, method="higher"))
     bounds = [shapes.index(bound, "padded_batches: buckets") for bound in buckets]
