@@ -25,6 +25,7 @@ memory, forks        ``live_objects``: to list what uses it; ``Lock``: free in a
 arguments            ``arguments``, ``kinds``, ``host_values``, ``default_integers``, ``as_key``:
                      for functions that are composed of others
 state                ``compiled_state``: what objects hold between calls of compiled functions
+files                ``scratch_file``: a file that replaces another one when it is complete
 ===================  =============================================================================
 """
 
@@ -108,6 +109,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.tables import DecompositionTable, KernelTable
     from tensorplug.engine.build_notice import BuildNotice
     from tensorplug.system import child_processes, disk_cache
+    from tensorplug.tensors.scratch_files import scratch_file
 
 __all__ = [
     "REQUIRED",
@@ -182,6 +184,7 @@ __all__ = [
     "live_objects",
     "narrowing",
     "pip_install",
+    "scratch_file",
     "shapes",
     "specs",
     "tables_of",
@@ -224,6 +227,7 @@ _LATE: Final = {
     "disk_cache": "system",
     "groups": "contract",
     "hookimpl": "contract.hooks",
+    "scratch_file": "tensors.scratch_files",
 }
 
 

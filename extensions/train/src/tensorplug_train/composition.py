@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import tensorplug as tp
@@ -17,6 +18,46 @@ if TYPE_CHECKING:
     from tensorplug import Tensor
 
 T = TypeVar("T")  # a tree of tensors
+
+
+class Gated(GradientTransformation):
+    """An optimizer whose step is taken where a condition holds; else only its own state changes.
+
+    The state is a dict, with that of the inner optimizer as ``"optimizer"``.
+    """
+
+    _optimizer: GradientTransformation
+
+    @abstractmethod
+    def _gate(self, gradients: T, state: Mapping[str, Any]) -> tuple[T, dict[str, Any], Tensor]:
+        """Return the gradients of the inner step, the own state after it, and the condition."""
+
+    def scale(self, loss: Tensor, state: Mapping[str, Any]) -> Tensor:
+        """Return the loss whose gradients ``step`` and ``update`` take."""
+        return self._optimizer.scale(loss, state["optimizer"])
+
+    def rate(self, state: Mapping[str, Any]) -> float | Tensor | None:
+        """Return the learning rate of the next step; see ``GradientTransformation``."""
+        return self._optimizer.rate(state["optimizer"])
+
+    def update(
+        self, gradients: T, state: Mapping[str, Any], params: Any = None, **loss: Any
+    ) -> tuple[T, dict[str, Any]]:
+        """Return what to add to the parameters, zeros without a step, and the new state."""
+        own, after, taken = self._gate(gradients, state)
+        updates, inner = self._optimizer.update(own, state["optimizer"], params, **loss)
+        nothing = tree.tree_map(tp.zeros_like, updates)
+        after["optimizer"] = choose(taken, inner, state["optimizer"])
+        return choose(taken, updates, nothing), after
+
+    def step(
+        self, gradients: Any, state: Mapping[str, Any], params: T, **loss: Any
+    ) -> tuple[T, dict[str, Any]]:
+        """Return the new parameters and the new state; args and errors as of the optimizer's."""
+        own, after, taken = self._gate(gradients, state)
+        moved, inner = self._optimizer.step(own, state["optimizer"], params, **loss)
+        after["optimizer"] = choose(taken, inner, state["optimizer"])
+        return choose(taken, moved, params), after
 
 
 def chain(*parts: Callable[[Any], Any] | GradientTransformation) -> GradientTransformation:
@@ -123,7 +164,7 @@ def accumulate(optimizer: GradientTransformation, every: int) -> GradientTransfo
     return _Accumulated(optimizer, every)
 
 
-class _Accumulated(GradientTransformation):
+class _Accumulated(Gated):
     def __init__(self, optimizer: GradientTransformation, every: int) -> None:
         self._optimizer = optimizer
         self._every = every
@@ -138,31 +179,7 @@ class _Accumulated(GradientTransformation):
             "optimizer": self._optimizer.init(params),
         }
 
-    def scale(self, loss: Tensor, state: Mapping[str, Any]) -> Tensor:
-        return self._optimizer.scale(loss, state["optimizer"])
-
-    def rate(self, state: Mapping[str, Any]) -> float | Tensor | None:
-        return self._optimizer.rate(state["optimizer"])
-
-    def update(
-        self, gradients: T, state: Mapping[str, Any], params: Any = None, **loss: Any
-    ) -> tuple[T, dict[str, Any]]:
-        means, after, full = self._added(gradients, state)
-        updates, inner = self._optimizer.update(means, state["optimizer"], params, **loss)
-        nothing = tree.tree_map(tp.zeros_like, updates)
-        chosen = choose(full, inner, state["optimizer"])
-        return choose(full, updates, nothing), {**after, "optimizer": chosen}
-
-    def step(
-        self, gradients: Any, state: Mapping[str, Any], params: T, **loss: Any
-    ) -> tuple[T, dict[str, Any]]:
-        means, after, full = self._added(gradients, state)
-        moved, inner = self._optimizer.step(means, state["optimizer"], params, **loss)
-        chosen = choose(full, inner, state["optimizer"])
-        return choose(full, moved, params), {**after, "optimizer": chosen}
-
-    def _added(self, gradients: T, state: Mapping[str, Any]) -> tuple[T, dict[str, Any], Tensor]:
-        """Return the means so far, the state but the optimizer's, and whether it is time."""
+    def _gate(self, gradients: T, state: Mapping[str, Any]) -> tuple[T, dict[str, Any], Tensor]:
         sums = tree.tree_map(tp.add, gradients, state["sums"])
         count = state["count"] + 1
         full = count >= self._every

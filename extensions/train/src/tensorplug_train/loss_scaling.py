@@ -13,10 +13,11 @@ import tensorplug as tp
 from tensorplug import Tensor
 from tensorplug.plugin import ArgumentError, arguments, tree
 from tensorplug.plugin import dtypes as dt
-from tensorplug_train.transformation import GradientTransformation, choose, named_leaves
+from tensorplug_train.composition import Gated
+from tensorplug_train.transformation import GradientTransformation, named_leaves
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
 
 T = TypeVar("T")  # a tree of tensors
@@ -124,7 +125,7 @@ class LossScale:
         return {_SCALE: tp.where(finite, grown, shrunk), _FINITE: tp.where(kept, steps, 0)}
 
 
-class LossScaled(GradientTransformation):
+class LossScaled(Gated):
     """An optimizer for the gradients of a scaled loss; it skips steps that are not finite.
 
     ``step``, ``update`` and ``apply_gradients`` take gradients of ``scale(loss, state)``, the loss
@@ -166,48 +167,13 @@ class LossScaled(GradientTransformation):
         """Return the loss whose gradients ``step`` and ``update`` take."""
         return self._loss_scale.scale(loss, state["loss_scale"])
 
-    def rate(self, state: Mapping[str, Any]) -> float | Tensor | None:
-        """Return the learning rate of the next step; see ``GradientTransformation``."""
-        return self._optimizer.rate(state["optimizer"])
-
-    def step(
-        self,
-        gradients: Any,
-        state: Mapping[str, Any],
-        params: T,
-        *,
-        value: Tensor | None = None,
-        value_fn: Callable[[Any], Tensor] | None = None,
-    ) -> tuple[T, dict[str, Any]]:
-        """Return the new parameters and the new state; args and errors as of the optimizer's."""
+    def _gate(self, gradients: T, state: Mapping[str, Any]) -> tuple[T, dict[str, Any], Tensor]:
         unscaled, finite = self._loss_scale.unscale(gradients, state["loss_scale"])
-        moved, after = self._optimizer.step(
-            unscaled, state["optimizer"], params, value=value, value_fn=value_fn
+        return (
+            unscaled,
+            {"loss_scale": self._loss_scale.update(state["loss_scale"], finite)},
+            finite,
         )
-        return choose(finite, moved, params), self._after(state, after, finite)
-
-    def update(
-        self,
-        gradients: T,
-        state: Mapping[str, Any],
-        params: Any = None,
-        *,
-        value: Tensor | None = None,
-        value_fn: Callable[[Any], Tensor] | None = None,
-    ) -> tuple[T, dict[str, Any]]:
-        """Return what to add to the parameters, zeros if skipped, and the new state."""
-        unscaled, finite = self._loss_scale.unscale(gradients, state["loss_scale"])
-        updates, after = self._optimizer.update(
-            unscaled, state["optimizer"], params, value=value, value_fn=value_fn
-        )
-        nothing = tree.tree_map(tp.zeros_like, updates)
-        return choose(finite, updates, nothing), self._after(state, after, finite)
-
-    def _after(self, state: Mapping[str, Any], after: Any, finite: Tensor) -> dict[str, Any]:
-        return {
-            "loss_scale": self._loss_scale.update(state["loss_scale"], finite),
-            "optimizer": choose(finite, after, state["optimizer"]),
-        }
 
 
 def divided(gradients: T, scale: Tensor, who: str) -> T:

@@ -204,9 +204,7 @@ class Rule(GradientTransformation):
         gradients: T,
         state: Mapping[str, Any],
         params: Any = None,
-        *,
-        value: Tensor | None = None,  # noqa: ARG002
-        value_fn: Callable[[Any], Tensor] | None = None,  # noqa: ARG002
+        **_loss: Any,
     ) -> tuple[T, dict[str, Any]]:
         """Return what to add to the parameters, and the new state; see the base class."""
         build = tree.flatten(gradients)[1]
@@ -234,9 +232,7 @@ class Rule(GradientTransformation):
         gradients: Any,
         state: Mapping[str, Any],
         params: T,
-        *,
-        value: Tensor | None = None,  # noqa: ARG002
-        value_fn: Callable[[Any], Tensor] | None = None,  # noqa: ARG002
+        **_loss: Any,
     ) -> tuple[T, dict[str, Any]]:
         """Return the new parameters and the new state; see the base class."""
         leaves = self._leaves("params", params)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import csv
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tensorplug.plugin import PackageNotInstalledError, pip_install
-from tensorplug_train.fitting import files
+from tensorplug.plugin import PackageNotInstalledError, pip_install, scratch_file
 from tensorplug_train.fitting.monitoring import check, monitored
 
 if TYPE_CHECKING:
@@ -111,13 +111,12 @@ class CsvLog:
         """Write the file."""
         rows = [scalars(row) for row in epoch.history]
         names = dict.fromkeys(name for row in rows for name in row)
-        with (
-            files.replaced(Path(self.path)) as part,
-            part.open("w", encoding="utf-8", newline="") as file,
-        ):
-            writer = csv.DictWriter(file, list(names), lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
+        text = StringIO()
+        writer = csv.DictWriter(text, list(names), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        with scratch_file(Path(self.path)) as file:
+            file.write(text.getvalue().encode())
 
 
 class TensorBoardLog:

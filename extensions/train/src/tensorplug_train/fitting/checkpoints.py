@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -11,11 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 import tensorplug as tp
 from tensorplug import Tensor
 from tensorplug.plugin import ArgumentError, tree
-from tensorplug_train.fitting import files
 from tensorplug_train.fitting.monitoring import best_first, check, monitored
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterator, Mapping
 
     from tensorplug_train.fitting.monitoring import Mode
@@ -107,7 +107,7 @@ class Checkpoints:
             monitored(row, self.monitor)
         target = Path(self.folder, f"step-{step:09}")
         target.parent.mkdir(parents=True, exist_ok=True)
-        with files.replaced(target, folder=True) as part:
+        with _replaced(target) as part:
             tensors = {name: leaf for key in parts for name, leaf in _named(key, parts[key])}
             tp.save(tensors, part / _TENSORS)
             if sums:
@@ -137,7 +137,8 @@ class Checkpoints:
         """
         folder = self._given(path)
         tensors = tp.load(folder / _TENSORS, nested=False)
-        wanted = {name: leaf for key in like for name, leaf in _named(key, like[key])}
+        parts = {key: list(_named(key, like[key])) for key in like}
+        wanted = dict(pair for part in parts.values() for pair in part)
         mine = {name for name in tensors if name.partition(".")[0] in like}
         lines = [f"missing: {name} {_type(wanted[name])}" for name in wanted if name not in mine]
         lines += [
@@ -154,14 +155,14 @@ class Checkpoints:
             raise ArgumentError(
                 f"Checkpoints: {folder} is of another model or optimizer:\n  {differences}"
             )
-        found = {}
-        for key, example in like.items():
-            leaves = [
-                tensors[name] if isinstance(leaf, Tensor) else tensors[name].item()
-                for name, leaf in _named(key, example)
-            ]
-            found[key] = tree.flatten(example)[1](leaves)
-        return found
+        leaves = {
+            name: tensors[name] if isinstance(leaf, Tensor) else tensors[name].item()
+            for name, leaf in wanted.items()
+        }
+        return {
+            key: tree.flatten(like[key])[1]([leaves[name] for name, _ in part])
+            for key, part in parts.items()
+        }
 
     def notes(self, path: str | os.PathLike[str] | None = None) -> dict[str, Any]:
         """Return ``{"step": ..., "row": ..., "notes": ...}`` of a checkpoint, the latest one."""
@@ -184,6 +185,27 @@ class Checkpoints:
         rows = [(path, self.notes(path)["row"]) for path in self.all()]
         rated = [(path, monitored(row, self.monitor)) for path, row in rows if row is not None]
         return [rated[at][0] for at in best_first([value for _, value in rated], self.mode)]
+
+
+@contextmanager
+def _replaced(folder: Path) -> Iterator[Path]:
+    """Make a folder that takes the place of ``folder`` at the end; after an error, none is left.
+
+    The old one is moved aside first, since no system replaces a folder that is not empty.
+    """
+    part = folder.with_name(f".{folder.name}.{os.getpid()}.part")
+    part.mkdir()
+    try:
+        yield part
+        if folder.exists():
+            old = folder.rename(part.with_suffix(".old"))
+            part.rename(folder)
+            shutil.rmtree(old)
+        else:
+            part.rename(folder)
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise
 
 
 def _named(name: str, part: Any) -> Iterator[tuple[str, Any]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import tensorplug as tp
@@ -46,11 +45,6 @@ class Steps:
         self._judge = judge(objective)
         self._optimizer = optimizer
         self._scale = getattr(optimizer, "scale", None)
-        asked = inspect.signature(optimizer.step).parameters
-        searches = "value_fn" in asked or any(
-            each.kind is each.VAR_KEYWORD for each in asked.values()
-        )
-        self._searches = searches  # the optimizer takes the loss as a function, as L-BFGS does
         self._metrics = metrics
         self._key = key
         self._structures: dict[str, Any] = {}
@@ -85,10 +79,13 @@ class Steps:
             return (scale(loss, optimizer_state) if scale else loss), (loss, outcome)
 
         (_, (loss, outcome)), gradients = tp.value_and_grad(scaled, has_aux=True)(model)
-        known: dict[str, Any] = {}
-        if self._searches:
-            known = {"value": loss, "value_fn": lambda model: judged(model)[0]}
-        model, optimizer_state = self._optimizer.step(gradients, optimizer_state, model, **known)
+        model, optimizer_state = self._optimizer.step(
+            gradients,
+            optimizer_state,
+            model,
+            value=loss,
+            value_fn=lambda model: judged(model)[0],  # L-BFGS searches for the length of its step
+        )
         steps = None if steps is None else steps + 1
         measured = self._measured(outcome)
         return model, outcome.state, optimizer_state, steps, loss, *measured
