@@ -28,8 +28,6 @@ class Configuration:
         epsilon: of the normalizations.
         llama: RMSNorm, rotary positions and SwiGLU; otherwise, as in GPT-2, LayerNorm, learned
             positions and GELU.
-        interleaved: rotary positions turn neighbouring features, as in GGUF; otherwise feature
-            i of a head and feature i + head_size / 2, as in Hugging Face's files.
         frequencies: radians per position, one for each pair of features; empty in GPT-2.
 
     """
@@ -43,7 +41,6 @@ class Configuration:
     context: int
     epsilon: float
     llama: bool
-    interleaved: bool
     frequencies: tuple[float, ...]
 
 
@@ -57,7 +54,7 @@ class Matrix:
         values: floats or int8, [outputs, inputs]; or uint8, [outputs, inputs / 2], of two
             numbers each, the first in the low bits.
         scale: a float for each block, [outputs, blocks]; None for 1.
-        offset: likewise; None for 0.
+        offset: likewise, float32; None for 0.
         bias: [outputs], added to products with the weight; None for 0.
         packed: "int4" or "uint4", the numbers that share a byte; None if none do.
 

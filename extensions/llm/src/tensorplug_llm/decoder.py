@@ -47,13 +47,13 @@ def step(
     if not configuration.llama:
         within = tp.minimum(places, configuration.context - 1)  # padding may lie beyond
         x = x + tp.take(parameters["positions"], within, axis=0)
-    written = []
+    starts, written = windows(positions), []
     for block, before in zip(parameters["blocks"], cache, strict=True):
         inputs = products(
             normalize(configuration, block["attention_norm"], x), block["attention_in"]
         )
         q, k, v = heads(configuration, inputs, places)
-        keys, values = write(before[0], k, positions), write(before[1], v, positions)
+        keys, values = write(before[0], k, starts), write(before[1], v, starts)
         written.append((keys, values))
         x = x + product(attend(q, keys, values, positions), block["attention_out"])
         inputs = products(normalize(configuration, block["feed_norm"], x), block["feed_in"])
@@ -84,14 +84,15 @@ def normalize(configuration: Configuration, norm: Mapping[str, Any], x: tp.Tenso
 def product(x: tp.Tensor, weight: Matrix) -> tp.Tensor:
     """Return ``x @ weight.T + bias``, without the weight in floats where it is quantized."""
     if weight.scale is None:
-        result = tp.astype(tp.astype(x, weight.values.dtype) @ weight.values.T, x.dtype)
+        narrow = tp.astype(x, weight.values.dtype, copy=False)
+        result = tp.astype(narrow @ weight.values.T, x.dtype, copy=False)
     else:
         result = tp.quantized_matmul(
             x, weight.values, None, weight.scale, transpose_b=True, b_packed=weight.packed
         )
     if weight.offset is not None:  # the sum of a block's inputs times its offset
         blocks = tp.sum(tp.reshape(x, (*x.shape[:-1], weight.offset.shape[-1], -1)), axis=-1)
-        result = result + blocks @ tp.astype(weight.offset, x.dtype).T
+        result = result + blocks @ weight.offset.T
     return result if weight.bias is None else result + weight.bias
 
 
@@ -116,7 +117,7 @@ def floats(weight: Matrix) -> tp.Tensor:
     if packed is not None:
         values = tp.bitcast(values, packed)
         values = tp.reshape(values, (*values.shape[:-2], 2 * values.shape[-2]))
-    result = tp.astype(values, "float32")
+    result = tp.astype(values, "float32", copy=False)
     if weight.scale is None:
         return result
     blocks = tp.reshape(result, (*weight.scale.shape, -1)) * weight.scale[..., None]
@@ -130,28 +131,32 @@ def heads(
 ) -> tuple[tp.Tensor, tp.Tensor, tp.Tensor]:
     """Return queries, keys and values, each [batch, heads, n, size], turned by their places."""
     h, k = configuration.heads, configuration.key_heads
-    apart = tp.reshape(joined, (*joined.shape[:2], h + 2 * k, configuration.head_size))
-    apart = tp.swapaxes(apart, 1, 2)
+    batch, n, _ = joined.shape
+    total, size = h + 2 * k, configuration.head_size
+    if n == 1:  # nothing moves
+        apart = tp.reshape(joined, (batch, total, n, size))
+    else:
+        apart = tp.swapaxes(tp.reshape(joined, (batch, n, total, size)), 1, 2)
     turned = apart[:, : h + k]
     if configuration.llama:
-        turned = tp.nn.rotary(
-            turned,
-            places[:, None],
-            frequencies=tp.asarray(configuration.frequencies),
-            interleaved=configuration.interleaved,
-        )
+        frequencies = tp.asarray(configuration.frequencies)
+        turned = tp.nn.rotary(turned, places[:, None], frequencies=frequencies)
     return turned[:, :h], turned[:, h:], apart[:, h + k :]
 
 
-def write(cache: tp.Tensor, new: tp.Tensor, positions: tp.Tensor) -> tp.Tensor:
-    """Return the cache with n new slots of each text, from its position on."""
-    if cache.shape[0] == 1:
-        return tp.dynamic_update_slice(cache, new, (0, 0, positions[0], 0))
-    return tp.vmap(_write_one)(cache, new, positions)
+def windows(positions: tp.Tensor) -> tp.Tensor:
+    """Return where each text writes into its cache: [4] for one text, else [batch, 3]."""
+    zero = tp.zeros_like(positions)
+    if positions.shape == (1,):
+        return tp.concat([zero, zero, positions, zero])
+    return tp.stack([zero, positions, zero], axis=-1)
 
 
-def _write_one(cache: tp.Tensor, new: tp.Tensor, position: tp.Tensor) -> tp.Tensor:
-    return tp.dynamic_update_slice(cache, new, (0, position, 0))
+def write(cache: tp.Tensor, new: tp.Tensor, starts: tp.Tensor) -> tp.Tensor:
+    """Return the cache with n new slots of each text, where ``windows`` says."""
+    if starts.ndim == 1:
+        return tp.dynamic_update_slice(cache, new, starts)
+    return tp.vmap(tp.dynamic_update_slice)(cache, new, starts)
 
 
 def attend(q: tp.Tensor, keys: tp.Tensor, values: tp.Tensor, positions: tp.Tensor) -> tp.Tensor:
@@ -164,4 +169,4 @@ def attend(q: tp.Tensor, keys: tp.Tensor, values: tp.Tensor, positions: tp.Tenso
     mixed = tp.nn.scaled_dot_product_attention(
         q, keys, values, is_causal=True, lengths=positions + n, grouped_query=True
     )
-    return tp.reshape(tp.swapaxes(mixed, 1, 2), (batch, n, -1))
+    return tp.reshape(mixed if n == 1 else tp.swapaxes(mixed, 1, 2), (batch, n, -1))

@@ -35,10 +35,14 @@ def read(path: Path) -> tuple[Configuration, dict[str, Any], Tokenizer]:
 
     def weight(name: str) -> Matrix | None:
         tensor = tensors.get(name)
-        return None if tensor is None else matrix(tensor.data, tensor.kind)
+        if tensor is None:
+            return None
+        found = matrix(tensor.data, tensor.kind)
+        turned = configuration.llama and (".attn_q." in name or ".attn_k." in name)
+        return _halved(found, configuration.head_size) if turned else found
 
-    factors = weight("rope_freqs.weight")
-    configuration = configure(metadata, None if factors is None else factors.values)
+    factors = tensors.get("rope_freqs.weight")
+    configuration = configure(metadata, None if factors is None else factors.data)
     return configuration, assemble(weight, configuration), from_gguf(metadata)
 
 
@@ -75,9 +79,24 @@ def configure(metadata: Mapping[str, Any], factors: Any = None) -> Configuration
         context=own["context_length"],
         epsilon=own[norm],
         llama=llama,
-        interleaved=True,
         frequencies=tuple(np.atleast_1d(frequencies).tolist()) if llama else (),
     )
+
+
+def _halved(matrix: Matrix, size: int) -> Matrix:
+    """Return rows of queries or keys with features i and i + size / 2 of a head as pairs.
+
+    GGUF stores neighbours as pairs.
+    """
+
+    def moved(rows: Any) -> Any:
+        if rows is None:
+            return None
+        pairs = rows.reshape(-1, size // 2, 2, *rows.shape[1:])
+        return np.ascontiguousarray(pairs.swapaxes(1, 2)).reshape(rows.shape)
+
+    values, scale, offset = map(moved, (matrix.values, matrix.scale, matrix.offset))
+    return Matrix(values, scale, offset, packed=matrix.packed)
 
 
 def matrix(data: np.ndarray, kind: Kind) -> Matrix:
@@ -114,6 +133,6 @@ def matrix(data: np.ndarray, kind: Kind) -> Matrix:
     return Matrix(
         values if narrow else values.view(np.int8),
         np.ascontiguousarray(floats[..., 0]),
-        np.ascontiguousarray(floats[..., 1]) if scales == 2 else None,
+        floats[..., 1].astype(np.float32) if scales == 2 else None,
         packed=_PACKED.get(kind),
     )

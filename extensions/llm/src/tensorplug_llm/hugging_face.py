@@ -98,7 +98,6 @@ def configure(settings: Mapping[str, Any]) -> Configuration:
             context=settings["n_positions"],
             epsilon=settings["layer_norm_epsilon"],
             llama=False,
-            interleaved=False,
             frequencies=(),
         )
     if kind != "llama":
@@ -119,7 +118,6 @@ def configure(settings: Mapping[str, Any]) -> Configuration:
         context=settings["max_position_embeddings"],
         epsilon=settings["rms_norm_eps"],
         llama=True,
-        interleaved=False,
         frequencies=tuple(_scaled(frequencies, rope).tolist()),
     )
 
