@@ -9,7 +9,6 @@ from tensorplug.plugins import catalogue
 from tensorplug_cpu.kernel_table import Kernels
 from tensorplug_cpu.plugin import TABLES
 
-FUSED: Final = "the distribution tensorplug-attention has the fused kernel"
 HOST: Final = "its decomposition makes one call of the same function of the host"
 GROUP: Final = "its decomposition runs as one group, in less time than NumPy's functions take"
 SHORT: Final = "its decomposition is as fast, for many elements and for few"
@@ -38,8 +37,6 @@ DECOMPOSED_ON_PURPOSE: Final[dict[str, str]] = {  # kernel: why the decompositio
     "RaggedRange": HOST,
     "RaggedTensorToTensor": HOST,
     "Rsqrt": SHORT,
-    "ScaledDotProductAttention": FUSED,
-    "ScaledDotProductAttentionGrad": FUSED,
     "SigmoidGrad": SHORT,
     "SoftmaxCrossEntropy": SHORT,
     "SoftmaxCrossEntropyGrad": SHORT,

@@ -1,1 +1,1 @@
-"""Fused kernels of ``tensorplug.nn.scaled_dot_product_attention`` for cpu and OpenCL."""
+"""A kernel of ``tensorplug.nn.scaled_dot_product_attention`` for another package's backend."""

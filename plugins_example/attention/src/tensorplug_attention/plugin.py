@@ -14,14 +14,10 @@ if TYPE_CHECKING:
 def tensorplug_kernels(backend: Backend) -> Iterable[KernelTable]:
     """Return the kernels for a backend that is being opened; none for an unknown one.
 
-    Neither backend need be installed, so the imports are here.
+    The backend need not be installed, so the import is here.
     """
-    if backend.name == "cpu":
-        from tensorplug_attention.kernels import cpu
+    if backend.name == "minimal":
+        from tensorplug_attention.kernels import kernels
 
-        return (cpu.kernels,)
-    if backend.name == "opencl":
-        from tensorplug_attention.kernels import opencl
-
-        return (opencl.kernels,)
+        return (kernels,)
     return ()

@@ -35,10 +35,9 @@ def scaled_dot_product_attention(
 ) -> Tensor:
     """Return ``softmax(scale * q k^T + mask) v``: for each query a weighted mean of the values.
 
-    If a backend has a fused kernel (the distribution tensorplug-attention provides them for cpu
-    and opencl), the memory used is proportional to ``n_q + n_k``, in the backward pass too. On
-    other backends, and for dropout, the gradient of an additive mask and second derivatives,
-    other ops compute all scores at once.
+    On cpu and opencl, the memory used is proportional to ``n_q + n_k``, in the backward pass too,
+    and the time to the keys that are seen. On other backends, and for dropout, the gradient of an
+    additive mask and second derivatives, other ops compute all scores at once.
 
     Args:
         q: queries, [..., n_q, d].

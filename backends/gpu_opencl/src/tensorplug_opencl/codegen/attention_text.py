@@ -23,9 +23,20 @@ class Sizes(NamedTuple):
 
 
 def text(
-    body: str, title: str, sizes: Sizes, *, stored: str, computed: str, bias: bool, mask: bool
+    body: str,
+    title: str,
+    sizes: Sizes,
+    *,
+    stored: str,
+    computed: str,
+    bias: bool,
+    mask: bool,
+    lengths: str,
 ) -> str:
-    """Return a whole program; widths that round up to the same share it."""
+    """Return a whole program; widths that round up to the same share it.
+
+    ``lengths``: their C type, or nothing.
+    """
     tile = 8 if computed == "double" else 16
     half = stored == "half"
     definitions = {
@@ -40,11 +51,13 @@ def text(
         "VSTORE(value, p)": f"vstore{tile}(value, 0, p)",
         "BIAS": int(bias),
         "MASK": int(mask),
+        "LENGTHS": int(bool(lengths)),
         "LARGEST(x)": _folded(tile, "fmax({}, {})"),
         "TOTAL(x)": _folded(tile, "({} + {})"),
     }
     lines = [f"// {title}", *(f"#define {name} {value}" for name, value in definitions.items())]
     types = f"typedef {computed} real;\ntypedef {computed}{tile} vec;\ntypedef {stored} elem;"
+    types += f"\ntypedef {lengths or 'int'} counted;"
     return "\n".join([*lines, types, _COMMON, body])
 
 
@@ -59,8 +72,15 @@ def _folded(count: int, pattern: str) -> str:
 _COMMON: Final = """
 // The arguments that follow the arrays.
 #define CALL const uint n_q, const uint n_k, const uint width, const uint of_v, \\
-    const uint causal, const uint groups, const real scale, const long8 shape, \\
-    const long8 bias_by, const long8 mask_by, const long4 steps
+    const uint sharing, const uint causal, const uint groups, const real scale, \\
+    const long8 shape, const long8 bias_by, const long8 mask_by, const long8 lengths_by, \\
+    const long8 steps
+
+// Heads that share keys are rows of one: the queries of the first, then those of the second, ...
+#define N_R (sharing * n_q)
+#define QUERY(i) ((i) % n_q)
+#define LOWEST(i, count) (QUERY(i) + (count) <= n_q ? QUERY(i) : 0)
+#define HIGHEST(i, count) (long)(QUERY(i) + (count) <= n_q ? QUERY(i) + (count) - 1 : n_q - 1)
 
 // Where feature c of a row of x lies, of `count` rows with n features.
 #define AT(x_at, row, count, n, c) (x_at + (head * (count) + (row)) * (n) + (c))
@@ -75,6 +95,19 @@ _COMMON: Final = """
 #else
 #define MASK_INPUT
 #endif
+
+#if LENGTHS
+#define LENGTHS_INPUT global const counted *lengths, const long lengths_at,
+#define FIND_LENGTH const long given = lengths[lengths_at + place(head, shape, lengths_by)]; \\
+    const long seen = min(given, (long)n_k), behind = given - n_q;
+#else
+#define LENGTHS_INPUT
+#define FIND_LENGTH const long seen = n_k, behind = 0;
+#endif
+
+// The last key that row i sees, and where the keys end that any of some rows sees.
+#define LAST(i) (causal ? min(seen - 1, (long)QUERY(i) + behind) : seen - 1)
+#define END(i, count) (uint)max(causal ? min(seen, HIGHEST(i, count) + 1 + behind) : seen, 0L)
 
 // Bring rows of x, from `first` on, as a tile: KEEP puts each `value`, feature c of row t.
 #define BRING(x, x_at, first, count, n, N, KEEP) \\
@@ -112,15 +145,16 @@ inline long place(const long head, const long8 shape, const long8 by) {
 
 // Score s of query i and key j, once masks and bias have had their say.
 #if BIAS
-#define BIASED(s, i, j) s + LOAD(bias, bias_from + (i) * steps.s0 + (j) * steps.s1)
+#define BIASED(s, i, j) s + LOAD(bias, \\
+    bias_from + (i) / n_q * steps.s2 + QUERY(i) * steps.s0 + (j) * steps.s1)
 #else
 #define BIASED(s, i, j) s
 #endif
 #if MASK
-#define SEEN(i, j) ((i) < n_q && (j) < n_k && !(causal && (j) > (i)) \\
-    && mask[mask_from + (i) * steps.s2 + (j) * steps.s3])
+#define SEEN(i, j) ((i) < N_R && (long)(j) <= LAST(i) \\
+    && mask[mask_from + (i) / n_q * steps.s5 + QUERY(i) * steps.s3 + (j) * steps.s4])
 #else
-#define SEEN(i, j) ((i) < n_q && (j) < n_k && !(causal && (j) > (i)))
+#define SEEN(i, j) ((i) < N_R && (long)(j) <= LAST(i))
 #endif
 #if BIAS
 #define FIND_BIAS const long bias_from = bias_at + place(head, shape, bias_by);
@@ -136,8 +170,8 @@ inline long place(const long head, const long8 shape, const long8 by) {
 
 // Whether all of T x R scores are seen and as they are: then nothing need be asked of each.
 #define PLAIN(first_i, count_i, first_j, count_j) (!BIAS && !MASK \\
-    && (first_i) + (count_i) <= n_q && (first_j) + (count_j) <= n_k \\
-    && !(causal && (first_j) + (count_j) > (first_i) + 1))
+    && (first_i) + (count_i) <= N_R && (long)((first_j) + (count_j)) <= seen \\
+    && !(causal && (long)((first_j) + (count_j)) > LOWEST(first_i, count_i) + 1 + behind))
 
 // What a tile holds beyond the last row counts as 0, also where that would be 0 times infinity.
 #define CUT(numbers, first, count) \\
@@ -171,21 +205,21 @@ inline long place(const long head, const long8 shape, const long8 by) {
 
 FORWARD: Final = """
 kernel void run(global const elem *q, const long q_at, global const elem *k, const long k_at,
-                global const elem *v, const long v_at, BIAS_INPUT MASK_INPUT
+                global const elem *v, const long v_at, BIAS_INPUT MASK_INPUT LENGTHS_INPUT
                 global elem *y, const long y_at, global real *rows, const long rows_at, CALL) {
   SHARED(k_columns, D * T); SHARED(v_rows, T * DV);
   HEAD;
-  FIND_BIAS FIND_MASK
+  FIND_BIAS FIND_MASK FIND_LENGTH
   const uint first = FIRST, own = first + get_local_id(0) * R;
   real mine[R][D], top[R], total[R], share[R][T];
   vec sums[R][DV / T], s[R];
   for (uint r = 0; r < R; ++r) {
-    TAKE(q, q_at, own + r, n_q, width, D, mine[r], scale)
+    TAKE(q, q_at, own + r, N_R, width, D, mine[r], scale)
     top[r] = -INFINITY;
     total[r] = 0;
     for (uint c = 0; c < DV / T; ++c) sums[r][c] = 0;
   }
-  const uint end = causal ? min(n_k, first + G * R) : n_k;
+  const uint end = END(first, G * R);
   for (uint j = 0; j < end; j += T) {
     BRING(k, k_at, j, n_k, width, D, k_columns[c * T + t] = value)
     BRING(v, v_at, j, n_k, of_v, DV, v_rows[slot] = value)
@@ -212,8 +246,8 @@ kernel void run(global const elem *q, const long q_at, global const elem *k, con
   }
   for (uint r = 0; r < R; ++r) {
     const real by = total[r] == 0 ? 0 : 1 / total[r];
-    PUT(y, y_at, own + r, n_q, of_v, DV, sums[r], by)
-    if (own + r < n_q) rows[rows_at + head * n_q + own + r] = top[r] + log(total[r]);
+    PUT(y, y_at, own + r, N_R, of_v, DV, sums[r], by)
+    if (own + r < N_R) rows[rows_at + head * N_R + own + r] = top[r] + log(total[r]);
   }
 }
 """
@@ -222,23 +256,23 @@ OF_Q: Final = """
 kernel void run(global const elem *q, const long q_at, global const elem *k, const long k_at,
                 global const elem *v, const long v_at, global const elem *dy, const long dy_at,
                 global const real *rows, const long rows_at,
-                global const real *delta, const long delta_at, BIAS_INPUT MASK_INPUT
+                global const real *delta, const long delta_at, BIAS_INPUT MASK_INPUT LENGTHS_INPUT
                 global elem *dq, const long dq_at, CALL) {
   SHARED(k_columns, D * T); SHARED(k_rows, T * D); SHARED(v_columns, DV * T);
   HEAD;
-  FIND_BIAS FIND_MASK
+  FIND_BIAS FIND_MASK FIND_LENGTH
   const uint first = FIRST, own = first + get_local_id(0) * R;
   real mine[R][D], above[R][DV], row[R], shift[R], slope[R][T];
   vec sums[R][D / T], s[R], ds[R];
   for (uint r = 0; r < R; ++r) {
-    TAKE(q, q_at, own + r, n_q, width, D, mine[r], scale)
-    TAKE(dy, dy_at, own + r, n_q, of_v, DV, above[r], 1)
-    const long at = head * n_q + min(own + r, n_q - 1);
+    TAKE(q, q_at, own + r, N_R, width, D, mine[r], scale)
+    TAKE(dy, dy_at, own + r, N_R, of_v, DV, above[r], 1)
+    const long at = head * N_R + min(own + r, N_R - 1);
     row[r] = rows[rows_at + at] == -INFINITY ? INFINITY : rows[rows_at + at];
     shift[r] = delta[delta_at + at];
     for (uint c = 0; c < D / T; ++c) sums[r][c] = 0;
   }
-  const uint end = causal ? min(n_k, first + G * R) : n_k;
+  const uint end = END(first, G * R);
   for (uint j = 0; j < end; j += T) {
     BRING(k, k_at, j, n_k, width, D, k_rows[slot] = value; k_columns[c * T + t] = value)
     BRING(v, v_at, j, n_k, of_v, DV, v_columns[c * T + t] = value)
@@ -258,7 +292,7 @@ kernel void run(global const elem *q, const long q_at, global const elem *k, con
     ADD_UP(sums, slope, k_rows, D)
     barrier(CLK_LOCAL_MEM_FENCE);
   }
-  for (uint r = 0; r < R; ++r) PUT(dq, dq_at, own + r, n_q, width, D, sums[r], scale)
+  for (uint r = 0; r < R; ++r) PUT(dq, dq_at, own + r, N_R, width, D, sums[r], scale)
 }
 """
 
@@ -266,12 +300,12 @@ OF_KV: Final = """
 kernel void run(global const elem *q, const long q_at, global const elem *k, const long k_at,
                 global const elem *v, const long v_at, global const elem *dy, const long dy_at,
                 global const real *rows, const long rows_at,
-                global const real *delta, const long delta_at, BIAS_INPUT MASK_INPUT
+                global const real *delta, const long delta_at, BIAS_INPUT MASK_INPUT LENGTHS_INPUT
                 global elem *dk, const long dk_at, global elem *dv, const long dv_at, CALL) {
   SHARED(q_columns, D * T); SHARED(q_rows, T * D);
   SHARED(dy_columns, DV * T); SHARED(dy_rows, T * DV); SHARED(row, T); SHARED(shift, T);
   HEAD;
-  FIND_BIAS FIND_MASK
+  FIND_BIAS FIND_MASK FIND_LENGTH
   const uint first = FIRST, own = first + get_local_id(0) * R;
   real mine[R][D], mine_v[R][DV], share[R][T], slope[R][T];
   vec sums[R][D / T], sums_v[R][DV / T], s[R], ds[R];
@@ -281,12 +315,13 @@ kernel void run(global const elem *q, const long q_at, global const elem *k, con
     for (uint c = 0; c < D / T; ++c) sums[r][c] = 0;
     for (uint c = 0; c < DV / T; ++c) sums_v[r][c] = 0;
   }
-  for (uint i = causal ? first / T * T : 0; i < n_q; i += T) {
-    BRING(q, q_at, i, n_q, width, D,
+  for (uint i = 0; i < N_R; i += T) {
+    if ((long)first >= seen || (causal && HIGHEST(i, T) + behind < (long)first)) continue;
+    BRING(q, q_at, i, N_R, width, D,
           q_rows[slot] = value * scale; q_columns[c * T + t] = value * scale)
-    BRING(dy, dy_at, i, n_q, of_v, DV, dy_rows[slot] = value; dy_columns[c * T + t] = value)
+    BRING(dy, dy_at, i, N_R, of_v, DV, dy_rows[slot] = value; dy_columns[c * T + t] = value)
     for (uint t = get_local_id(0); t < T; t += G) {
-      const long at = head * n_q + min(i + t, n_q - 1);
+      const long at = head * N_R + min(i + t, N_R - 1);
       row[t] = rows[rows_at + at] == -INFINITY ? INFINITY : rows[rows_at + at];
       shift[t] = delta[delta_at + at];
     }
@@ -303,7 +338,7 @@ kernel void run(global const elem *q, const long q_at, global const elem *k, con
       s[r] = exp(s[r] - VECTOR(row));
       VSTORE(s[r], share[r]);
       VSTORE(s[r] * (ds[r] - VECTOR(shift)), slope[r]);
-      if (!plain) CUT(slope[r], i, n_q)
+      if (!plain) CUT(slope[r], i, N_R)
     }
     ADD_UP(sums, slope, q_rows, D)
     ADD_UP(sums_v, share, dy_rows, DV)

@@ -1,4 +1,4 @@
-"""On the CPU: beside PyTorch, memory, what the tape keeps and calls, and what is refused."""
+"""Attention on the CPU: beside PyTorch, memory, threads, what the tape keeps and calls."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import pytest
 
 import tensorplug as tp
 from tensorplug.plugin import specs
-from tensorplug_attention.kernels import cpu
 from tensorplug_cpu.extensions import share_out
+from tensorplug_cpu.kernels.nn import attention as kernel
 
 attend = tp.nn.scaled_dot_product_attention
 rng = np.random.default_rng(21)
@@ -133,7 +133,7 @@ def test_there_is_work_for_eight_threads(shape, monkeypatch):
         shared.append(count)
         share_out(work, count)
 
-    monkeypatch.setattr(cpu, "share_out", counted)
+    monkeypatch.setattr(kernel, "share_out", counted)
     qkv = [tp.asarray(rng.standard_normal(shape)) for _ in "qkv"]
     y, vjp = tp.vjp(attend, *qkv)
     vjp(y)

@@ -1,32 +1,35 @@
-"""Attention for tensorplug-opencl: keys stream in tiles, and scores stay in registers.
+"""Scaled dot-product attention and its gradient: keys stream in tiles, scores stay in registers.
 
 A work-group takes some queries of one head. It loads keys and values tile by tile into local
 memory, where all of its queries use them. Each work-item keeps the running maximum and sum of
 exponentials of its queries, and rescales its results when the maximum grows. The gradient has two
 programs: this one for dq, and one in which keys stay and queries stream, for dk and dv. No two
-work-items write to the same place, so the results are reproducible.
+work-items write to the same place, so the results are reproducible. Heads that share keys are rows
+of one head, and tiles of keys behind the lengths are not read.
 """
 
 from __future__ import annotations
 
 import math
 import os
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 
 from tensorplug.plugin import KernelRefusedError, KernelTable, TensorType, specs
-from tensorplug_attention.kernels import opencl_source as source
-from tensorplug_attention.kernels import refuse_lengths
-from tensorplug_opencl.extensions import c_type, on_cpu, program
+from tensorplug_opencl.codegen import attention_text as source
+from tensorplug_opencl.codegen import ctypes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tensorplug_opencl.extensions import DeviceBuffer, OpenCLBackend
+    from tensorplug_opencl.memory.buffers import DeviceBuffer
+    from tensorplug_opencl.opened import OpenedDevice
 
     Buffers = list[DeviceBuffer]
     Optional = DeviceBuffer | None
+
+T = TypeVar("T")
 
 kernels = KernelTable()
 
@@ -60,13 +63,12 @@ def attention(
     *,
     causal: bool,
     scale: float,
-    backend: OpenCLBackend,
+    backend: OpenedDevice,
     out: tuple[TensorType, TensorType],
 ) -> Callable[..., Any]:
-    refuse_lengths(q, k, v, lengths)
-    call = _Call.of(backend, (q, k, v), bias, mask, scale, causal=causal)
-    run = call.program(source.FORWARD, specs.ATTENTION.name, 3, call.queries, out)
-    return lambda q, k, v, bias, mask, _: run(q, k, v, *_given(bias, mask))
+    call = _Call.of(backend, (q, k, v), (bias, mask, lengths), scale, causal=causal)
+    run = call.program(source.FORWARD, specs.ATTENTION.name, 3, call.rows, out)
+    return lambda q, k, v, *optional: run(q, k, v, *_given(*optional))
 
 
 @kernels.prepare(specs.ATTENTION_GRAD)
@@ -83,12 +85,11 @@ def attention_grad(
     *,
     causal: bool,
     scale: float,
-    backend: OpenCLBackend,
+    backend: OpenedDevice,
     out: tuple[TensorType, ...],
 ) -> Callable[..., Any]:
-    refuse_lengths(q, k, v, lengths)
-    call = _Call.of(backend, (q, k, v), bias, mask, scale, causal=causal)
-    of_q = call.program(source.OF_Q, f"{specs.ATTENTION_GRAD.name} dq", 6, call.queries, out[:1])
+    call = _Call.of(backend, (q, k, v), (bias, mask, lengths), scale, causal=causal)
+    of_q = call.program(source.OF_Q, f"{specs.ATTENTION_GRAD.name} dq", 6, call.rows, out[:1])
     of_kv = call.program(
         source.OF_KV, f"{specs.ATTENTION_GRAD.name} dk, dv", 6, call.keys, out[1:]
     )
@@ -100,36 +101,36 @@ def attention_grad(
         v: DeviceBuffer,
         bias: Optional,
         mask: Optional,
-        lengths: None,
+        lengths: Optional,
         log_sum_exp: DeviceBuffer,
         delta: DeviceBuffer,
     ) -> Buffers:
-        inputs = (q, k, v, dy, log_sum_exp, delta, *_given(bias, mask))
+        inputs = (q, k, v, dy, log_sum_exp, delta, *_given(bias, mask, lengths))
         return [*of_q(*inputs), *of_kv(*inputs)]
 
     return run
 
 
-def _given(*buffers: Optional) -> Buffers:
-    return [buffer for buffer in buffers if buffer is not None]
+def _given(*operands: T | None) -> list[T]:
+    return [operand for operand in operands if operand is not None]
 
 
 class _Call(NamedTuple):
     """The common part of the programs for one kind of call."""
 
-    backend: OpenCLBackend
+    backend: OpenedDevice
     qkv: Sequence[TensorType]
-    operands: tuple[TensorType | None, TensorType | None]
+    operands: tuple[TensorType | None, TensorType | None, TensorType | None]
+    sharing: int
     scale: float
     causal: bool
 
     @classmethod
     def of(
         cls,
-        backend: OpenCLBackend,
+        backend: OpenedDevice,
         qkv: Sequence[TensorType],
-        bias: TensorType | None,
-        mask: TensorType | None,
+        operands: tuple[TensorType | None, TensorType | None, TensorType | None],
         scale: float,
         *,
         causal: bool,
@@ -140,12 +141,27 @@ class _Call(NamedTuple):
             raise KernelRefusedError(f"{widest} features; it takes up to {_WIDEST}")
         if qkv[0].rank - 2 > _LEADING:
             raise KernelRefusedError(f"{qkv[0].rank - 2} leading axes; it takes up to {_LEADING}")
-        return cls(backend, qkv, (bias, mask), scale, causal)
+        q, *shared = qkv
+        leading, lengths = q.shape[:-2], operands[2]
+        sharing = 1
+        if any(each.shape[:-2] != leading for each in shared):
+            if any(each.shape[:-2] != (*leading[:-1], 1) for each in shared):
+                raise KernelRefusedError("only the last of the leading axes may share keys")
+            if lengths is not None and lengths.rank and lengths.shape[-1] != 1:
+                raise KernelRefusedError("heads that share keys must share the lengths")
+            sharing = leading[-1]
+        return cls(backend, qkv, operands, sharing, scale, causal)
 
     @property
-    def queries(self) -> int:
-        """The number of queries in each batch."""
-        return self.qkv[0].shape[-2]
+    def leading(self) -> tuple[int, ...]:
+        """The leading axes, along which no keys are shared."""
+        found = self.qkv[0].shape[:-2]
+        return (*found[:-1], 1) if self.sharing > 1 else found
+
+    @property
+    def rows(self) -> int:
+        """The number of queries of all heads that share keys."""
+        return self.qkv[0].shape[-2] * self.sharing
 
     @property
     def keys(self) -> int:
@@ -156,51 +172,66 @@ class _Call(NamedTuple):
         self, body: str, name: str, inputs: int, rows: int, out: Sequence[TensorType]
     ) -> Callable[..., Buffers]:
         """Return a program in which ``rows`` in each batch stay, each with one work-item."""
-        q, _, v = self.qkv
+        runtime, (q, _, v) = self.backend.runtime, self.qkv
         group = _ON_GPU
-        if on_cpu(self.backend):
-            large = math.prod(q.shape[:-2]) * (rows // (_ON_CPU.items * _ON_CPU.rows))
+        if runtime.is_cpu:
+            large = math.prod(self.leading) * (rows // (_ON_CPU.items * _ON_CPU.rows))
             group = _ON_CPU if large >= (os.cpu_count() or 1) else _FEW_ON_CPU
+            if rows <= _FEW_ON_CPU.rows:
+                group = _Group(1, _FEW_ON_CPU.rows if rows > 1 else 1)
         dtype = q.dtype.compute
-        computed = c_type(dtype)
+        computed = ctypes.stored(dtype)
         text = source.text(
             body,
             f"{name} {q.dtype}",
             source.Sizes(q.shape[-1], v.shape[-1], group.items, group.rows),
-            stored=c_type(q.dtype),
+            stored=ctypes.stored(q.dtype),
             computed=computed,
             bias=self.operands[0] is not None,
             mask=self.operands[1] is not None,
+            lengths="" if self.operands[2] is None else ctypes.stored(self.operands[2].dtype),
         )
-        batch = q.shape[:-2]
+        batch = self.leading
         groups = -(-rows // (group.items * group.rows))
-        steps = [self._steps(operand) for operand in self.operands]
+        *places, of_lengths = (
+            self._steps(*pair) for pair in zip(self.operands, (2, 2, 0), strict=True)
+        )
         constants: list[np.generic | np.ndarray[Any, Any]] = [
-            *(np.uint32(n) for n in (self.queries, self.keys, q.shape[-1], v.shape[-1])),
+            *(np.uint32(n) for n in (q.shape[-2], self.keys, q.shape[-1], v.shape[-1])),
+            np.uint32(self.sharing),
             np.uint32(self.causal),
             np.uint32(max(groups, 1)),
             dtype.numpy.type(self.scale),
             _eight(batch, 1),
-            *(_eight(leading, 0) for leading, _ in steps),
-            np.array([*steps[0][1], *steps[1][1]], np.int64),
+            *(_eight(by, 0) for by, _, _ in (*places, of_lengths)),
+            _eight([step for _, last, group in places for step in (*last, group)], 0),
         ]
-        return program(
-            self.backend,
-            text,
-            inputs + sum(operand is not None for operand in self.operands),
-            out,
-            constants,
-            items=max(math.prod(batch) * groups, 1) * group.items,
-            group=group.items,
-        )
+        makers = [runtime.prepare_empty(type_) for type_ in out]
+        if not any(type_.size for type_ in out):
+            return lambda *_: [make() for make in makers]
+        arrays = inputs + len(_given(*self.operands)) + len(out)
+        items = max(math.prod(batch) * groups, 1) * group.items
+        write = runtime.launch(text, arrays, constants, items, group=group.items)
 
-    def _steps(self, operand: TensorType | None) -> tuple[list[int], list[int]]:
-        """Return how far apart an operand's elements are along leading axes, and the last two."""
-        rank = self.qkv[0].rank
+        def run(*inputs: DeviceBuffer) -> Buffers:
+            results = [make() for make in makers]
+            write(*inputs, *results)
+            return results
+
+        return run
+
+    def _steps(self, operand: TensorType | None, last: int) -> tuple[list[int], list[int], int]:
+        """Return how far apart an operand's elements are along axes.
+
+        These are the leading ones, its ``last`` ones, and that along which keys are shared.
+        """
+        rank = len(self.leading) + last
         shape = () if operand is None else operand.shape
         full = (1,) * (rank - len(shape)) + shape
         steps = [0 if n == 1 else math.prod(full[at + 1 :]) for at, n in enumerate(full)]
-        return steps[:-2], steps[-2:]
+        leading, rest = steps[: rank - last], steps[rank - last :]
+        shared = leading.pop() if self.sharing > 1 else 0
+        return [*leading, *[0] * (self.sharing > 1)], rest, shared
 
 
 def _eight(numbers: Sequence[int], rest: int) -> np.ndarray[Any, Any]:
