@@ -41,6 +41,17 @@ def compile_group(group: Group) -> Callable[..., list[Array]] | None:
     return None if program is None else _compile(program, _ends(group))
 
 
+def compile_query(q: TensorType, v: TensorType, scale: float) -> Callable[..., list[Array]] | None:
+    """Return attention of one query (``tensorplug_loops.schedule.attention``); None to decline."""
+    from tensorplug_loops.schedule.attention import plan_query
+
+    *_, machine = _planner()
+    program = plan_query(q, v, scale, machine)
+    if program is None:
+        return None
+    return _compile(program, (4, [(type_, None) for type_ in program.outputs]))
+
+
 def compile_form(form: Sized, least: int) -> Callable[..., list[Array]] | None:
     """Return a function that computes the group of a form, as ``compile_group`` does.
 

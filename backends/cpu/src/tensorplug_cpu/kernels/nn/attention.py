@@ -15,15 +15,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug.plugin import specs
+from tensorplug.plugin import KernelRefusedError, TensorType, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.extensions import share_out
+from tensorplug_cpu.jit.families.attention import attend_query
 from tensorplug_cpu.kernel_table import Kernels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tensorplug.plugin import TensorType
-    from tensorplug_cpu.arrays import Array
+    from tensorplug_cpu.arrays import Array, Call
 
 kernels = Kernels()
 
@@ -36,8 +37,30 @@ _PIECES: Final = 8  # of the gradients at least, as many as there may be threads
 _FEW: Final = 1 << 18  # multiplications up to which BLAS takes one thread, and so do we
 
 
-@kernels.register(specs.ATTENTION, because="faster")
+@kernels.prepare(specs.ATTENTION, because="faster", dtypes=dt.FLOATING)
 def attention(
+    q: TensorType,
+    k: TensorType,
+    v: TensorType,
+    bias: TensorType | None,
+    mask: TensorType | None,
+    lengths: TensorType | None,
+    *,
+    causal: bool,
+    scale: float,
+    out: tuple[TensorType, TensorType],
+) -> Call:
+    """Choose loops for one query of each head, as in decoding, and blocks for several."""
+    made = None if bias or mask else attend_query((q, k, v), lengths, scale, out, causal=causal)
+    if made is not None:
+        return made
+    if q.dtype is dt.bfloat16:
+        raise KernelRefusedError("NumPy has no bfloat16")
+    options: dict[str, Any] = {"causal": causal, "scale": scale, "out": out}
+    return lambda *inputs: _attend(*inputs, **options)
+
+
+def _attend(
     q: Array,
     k: Array,
     v: Array,

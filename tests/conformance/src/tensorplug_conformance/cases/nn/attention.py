@@ -116,6 +116,7 @@ _KINDS = (
         attributes=_CAUSAL,
         reach=1.0,
     ),
+    _Kind("one query, long", (1, 1100, 32, 16), (3,), lengths=[1100, 600, 0], reach=1.0),
     _Kind("all share keys", (3, 4, 2, 2), (2, 3), shared=(1, 1)),
     _Kind("batches share keys", (3, 4, 2, 2), (2, 3), shared=(1, 3)),
     _Kind("one query", (1, 9, 4, 4), (3,)),
