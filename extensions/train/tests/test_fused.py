@@ -78,27 +78,6 @@ def test_every_step_without_kernels(name, dtype):
     follow(RULES[name], dtype)
 
 
-@pytest.mark.usefixtures("place")
-@pytest.mark.parametrize("name", ["sgd", "adamw", "rmsprop, all"])
-def test_one_compiled_program_for_all_steps(name):
-    rule = RULES[name]
-    traced = []
-
-    @tp.compile
-    def step(params, state, gradients):
-        traced.append(1)
-        return rule.optimizer.step(gradients, state, params)
-
-    params = eager = tp.asarray(np.full((5, 3), 0.75, np.float32))
-    state = eager_state = rule.optimizer.init(params)
-    for gradient in gradients((5, 3), "float32"):
-        params, state = step(params, state, tp.asarray(gradient))
-        eager, eager_state = rule.optimizer.step(tp.asarray(gradient), eager_state, eager)
-        agree(params, eager.numpy().astype(np.float64), "float32")
-    assert traced == [1]
-    assert int(state["step"]) == 12
-
-
 @pytest.mark.parametrize("name", ["sgd", "momentum", "adamw", "rmsprop, all"])
 @pytest.mark.parametrize("backend", ["cpu", "opencl"])
 def test_complex_parameter_steps_like_its_two_parts(active, name, backend):

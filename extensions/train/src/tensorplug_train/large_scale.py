@@ -32,7 +32,7 @@ def lion(
     smaller than for ``adamw``, and ``weight_decay`` as much larger. (Chen et al., "Symbolic
     discovery of optimization algorithms", 2023.)
 
-    ``learning_rate`` (a number, a tensor of rank 0, or a schedule) and ``mask``: as for ``sgd``.
+    ``learning_rate`` and ``mask``: as for ``sgd``.
 
     Examples:
         >>> optimizer, w = tp.train.lion(0.1), tp.asarray(1.0)
@@ -73,8 +73,7 @@ def lamb(
     ``|w|`` is the norm of the whole parameter; the quotient is 1 if one of the norms is 0. The
     slots are Adam's. (You et al., "Large batch optimization for deep learning", 2020.)
 
-    ``beta1``, ``beta2``, ``epsilon``: as for ``adam``. ``learning_rate`` (a number, a tensor of
-    rank 0, or a schedule) and ``mask``: as for ``sgd``.
+    ``beta1``, ``beta2``, ``epsilon``: as for ``adam``; ``learning_rate``, ``mask``: for ``sgd``.
 
     Examples:
         >>> optimizer, w = tp.train.lamb(0.1), tp.asarray([3.0, 4.0])
@@ -128,7 +127,7 @@ def adafactor(
     squares themselves in ``rows``. ``weight_decay`` is decoupled, as in ``adamw``. (Shazeer and
     Stern, "Adafactor: adaptive learning rates with sublinear memory cost", 2018.)
 
-    ``learning_rate`` (a number, a tensor of rank 0, or a schedule) and ``mask``: as for ``sgd``.
+    ``learning_rate`` and ``mask``: as for ``sgd``.
 
     Raises:
         DTypeError: a parameter is complex.

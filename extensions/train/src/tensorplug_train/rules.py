@@ -66,8 +66,7 @@ def momentum(
     With ``nesterov``, it is ``w -= lr * (g + momentum * v)``. v is the slot ``"velocity"``.
     (Sutskever et al., "On the importance of initialization and momentum in deep learning", 2013.)
 
-    ``learning_rate`` (a number, a tensor of rank 0, or a schedule), ``weight_decay`` and ``mask``:
-    as for ``sgd``.
+    ``learning_rate``, ``weight_decay`` and ``mask``: as for ``sgd``.
 
     Examples:
         >>> optimizer, w = tp.train.momentum(0.1), tp.asarray(1.0)
@@ -110,17 +109,13 @@ def adagrad(
     s, the slot ``"squares"``, starts from ``initial_accumulator_value``. (Duchi, Hazan and Singer,
     "Adaptive subgradient methods for online learning and stochastic optimization", 2011.)
 
-    ``learning_rate`` (a number, a tensor of rank 0, or a schedule), ``weight_decay`` and ``mask``:
-    as for ``sgd``.
+    ``learning_rate``, ``weight_decay`` and ``mask``: as for ``sgd``.
 
     Examples:
         >>> optimizer, w = tp.train.adagrad(0.1), tp.asarray(1.0)
-        >>> state = optimizer.init(w)
-        >>> for _ in range(2):
-        ...     w, state = optimizer.step(tp.asarray(2.0), state, w)
-        ...     print(round(float(w), 4))
+        >>> w, state = optimizer.step(tp.asarray(2.0), optimizer.init(w), w)
+        >>> round(float(w), 4)
         0.9012
-        0.831
 
     """
 
@@ -145,16 +140,13 @@ def adadelta(
     ``u = rho * u + (1 - rho) * d**2``; ``w -= lr * d``. s and u are the slots ``"squares"`` and
     ``"updates"``. (Zeiler, "ADADELTA: an adaptive learning rate method", 2012.)
 
-    ``learning_rate``: a number, a tensor of rank 0, or a schedule, as for ``sgd``.
+    ``learning_rate``: as for ``sgd``.
 
     Examples:
         >>> optimizer, w = tp.train.adadelta(1.0), tp.asarray(1.0)
-        >>> state = optimizer.init(w)
-        >>> for _ in range(2):
-        ...     w, state = optimizer.step(tp.asarray(2.0), state, w)
-        ...     print(round(float(w), 4))
+        >>> w, state = optimizer.step(tp.asarray(2.0), optimizer.init(w), w)
+        >>> round(float(w), 4)
         0.9986
-        0.9972
 
     """
 
@@ -185,17 +177,13 @@ def adam(
     slots ``"means"`` and ``"squares"``. (Kingma and Ba, "Adam: a method for stochastic
     optimization", 2015.)
 
-    ``learning_rate`` (a number, a tensor of rank 0, or a schedule), ``weight_decay`` and ``mask``:
-    as for ``sgd``.
+    ``learning_rate``, ``weight_decay`` and ``mask``: as for ``sgd``.
 
     Examples:
         >>> optimizer, w = tp.train.adam(0.1), tp.asarray(1.0)
-        >>> state = optimizer.init(w)
-        >>> for _ in range(2):
-        ...     w, state = optimizer.step(tp.asarray(2.0), state, w)
-        ...     print(round(float(w), 4))
+        >>> w, state = optimizer.step(tp.asarray(2.0), optimizer.init(w), w)
+        >>> round(float(w), 4)
         0.9
-        0.8
 
     """
     return _adam("adam", learning_rate, beta1, beta2, epsilon, weight_decay, mask)
@@ -215,8 +203,7 @@ def adamw(
     Gradients, and so their means, know nothing of the decay. Defaults are PyTorch's. (Loshchilov
     and Hutter, "Decoupled weight decay regularization", 2019.)
 
-    ``beta1``, ``beta2``, ``epsilon``: as for ``adam``. ``learning_rate`` (a number, a tensor of
-    rank 0, or a schedule) and ``mask``: as for ``sgd``.
+    ``beta1``, ``beta2``, ``epsilon``: as for ``adam``; ``learning_rate``, ``mask``: for ``sgd``.
 
     Examples:
         >>> optimizer, w = tp.train.adamw(0.1, weight_decay=0.5), tp.asarray(1.0)
@@ -273,17 +260,13 @@ def adamax(
     ``w -= lr / (1 + decay * (t - 1)) / (1 - beta1**t) * m / (n + epsilon)``. m and n are the
     slots ``"means"`` and ``"norms"``. (Kingma and Ba 2015, section 7.)
 
-    ``learning_rate`` (a number, a tensor of rank 0, or a schedule), ``weight_decay`` and ``mask``:
-    as for ``sgd``.
+    ``learning_rate``, ``weight_decay`` and ``mask``: as for ``sgd``.
 
     Examples:
         >>> optimizer, w = tp.train.adamax(0.1), tp.asarray(1.0)
-        >>> state = optimizer.init(w)
-        >>> for _ in range(2):
-        ...     w, state = optimizer.step(tp.asarray(2.0), state, w)
-        ...     print(round(float(w), 4))
+        >>> w, state = optimizer.step(tp.asarray(2.0), optimizer.init(w), w)
+        >>> round(float(w), 4)
         0.9
-        0.8
 
     """
 
@@ -323,17 +306,13 @@ def rmsprop(
     for machine learning", 2012; Graves, "Generating sequences with recurrent neural networks",
     2013.)
 
-    ``learning_rate`` (a number, a tensor of rank 0, or a schedule), ``weight_decay`` and ``mask``:
-    as for ``sgd``.
+    ``learning_rate``, ``weight_decay`` and ``mask``: as for ``sgd``.
 
     Examples:
         >>> optimizer, w = tp.train.rmsprop(0.1), tp.asarray(1.0)
-        >>> state = optimizer.init(w)
-        >>> for _ in range(2):
-        ...     w, state = optimizer.step(tp.asarray(2.0), state, w)
-        ...     print(round(float(w), 4))
+        >>> w, state = optimizer.step(tp.asarray(2.0), optimizer.init(w), w)
+        >>> round(float(w), 4)
         0.6838
-        0.4544
 
     """
 

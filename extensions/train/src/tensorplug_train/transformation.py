@@ -54,9 +54,7 @@ class GradientTransformation(ABC):
 
     """
 
-    @cached_property
-    def _held(self) -> _Held:
-        return _Held()
+    _held = cached_property(lambda _self: _Held())
 
     @abstractmethod
     def init(self, params: Any) -> dict[str, Any]:
@@ -138,7 +136,7 @@ class GradientTransformation(ABC):
 
         Args and errors: see ``variable_grads``, and ``apply_gradients``.
         """
-        state = tree.tree_map(lambda slot: slot.get(), self._slots([]))
+        state = tree.tree_map(compiled_state.Slot.get, self._slots([]))
 
         def scaled() -> Any:
             result: Any = f()
@@ -178,11 +176,10 @@ class GradientTransformation(ABC):
             variable.assign(params[variable.name])
         for slot, after in zip(slots, tree.flatten(state)[0], strict=True):
             slot.set(after)
-        held = self._held
-        known = held.known
+        known = self._held.known
 
         def check() -> None:
-            if held.known is not known:
+            if self._held.known is not known:
                 raise CompileError(
                     f"compile: {self!r} got another state since the function was traced; compile "
                     "the function again"
@@ -198,7 +195,7 @@ class GradientTransformation(ABC):
         Setting it raises ``ArgumentError`` if it is the state of another optimizer.
         """
         self._slots([])
-        return {**tree.tree_map(lambda slot: slot.read(), self._held.slots)}
+        return {**tree.tree_map(compiled_state.Slot.read, self._held.slots)}
 
     @state.setter
     def state(self, given: Mapping[str, Any]) -> None:
@@ -207,16 +204,10 @@ class GradientTransformation(ABC):
         if len({frozenset(found) for found in names.values()}) > 1:
             raise ArgumentError(f"{self!r}: the variables differ: {names}")
         before = self._held.by_path()
-        values, build = tree.flatten(given)
-        after = []
-        for path, value in zip(tree.paths(given), values, strict=True):
-            slot = before.get(path)
-            if slot is None or slot.type != value.type:
-                slot = compiled_state.Slot(value, path)
-            slot.assign(value)
-            after.append(slot)
-        self._held.slots = build(after)
-        if any(self._held.by_path().get(path) is not slot for path, slot in before.items()):
+        self._held.slots = self._held.placed(given)
+        tree.tree_map(compiled_state.Slot.assign, self._held.slots, given)
+        after = self._held.by_path()
+        if any(after.get(path) is not slot for path, slot in before.items()):
             self._held.known = {}  # programs that know the old slots cannot go on
 
     def _slots(self, variables: list[Variable]) -> Any:
@@ -226,14 +217,7 @@ class GradientTransformation(ABC):
         if key not in held.known:
             with compiled_state.outside_tracing():
                 start = self.init({variable.name: variable for variable in variables})
-                before = held.by_path()
-                values, build = tree.flatten(start)
-                named = zip(tree.paths(start), values, strict=True)
-                slots = [
-                    before[path] if path in before else compiled_state.Slot(value, path)
-                    for path, value in named
-                ]
-            held.known[key] = build(slots)
+                held.known[key] = held.placed(start)
             held.slots = _merged(held.slots, held.known[key])
         return held.known[key]
 
@@ -248,6 +232,15 @@ class _Held:
     def by_path(self) -> dict[str, compiled_state.Slot]:
         """Return the slots by their paths."""
         return dict(zip(tree.paths(self.slots), tree.flatten(self.slots)[0], strict=True))
+
+    def placed(self, state: Any) -> Any:
+        """Return a tree of slots like a state; those of other paths and types are new."""
+        before, (values, build) = self.by_path(), tree.flatten(state)
+        slots = []
+        for path, value in zip(tree.paths(state), values, strict=True):
+            fits = path in before and before[path].type == value.type
+            slots.append(before[path] if fits else compiled_state.Slot(value, path))
+        return build(slots)
 
 
 def apply_updates(params: T, updates: Any) -> T:

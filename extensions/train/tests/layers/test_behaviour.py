@@ -196,6 +196,12 @@ FLOPS = {
         (2, 5, 8),
         2 * 2 * (4 * 5 * 8 * 8 + 2 * 5 * 5 * 8),
     ),
+    "einsum": (
+        layers.Sequential.of(lambda x: tp.einsum("...ij,kj->...ik", x, tp.ones((4, 1)))),
+        (2, 3, 5),
+        2 * 2 * 3 * 5 * 4,
+    ),
+    "diagonal": (layers.Sequential.of(lambda x: tp.einsum("bii->bi", x)), (2, 3, 3), 0),
     "lstm": (layers.LSTM.init(KEY, 3, 4), (2, 5, 3), 2 * 2 * 5 * (3 * 16 + 4 * 16)),
     "gru": (layers.GRU.init(KEY, 3, 4), (2, 5, 3), 2 * 2 * 5 * (3 * 12 + 4 * 12)),
 }

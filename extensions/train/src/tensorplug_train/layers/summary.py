@@ -23,7 +23,7 @@ class Row(NamedTuple):
     ``path`` from the model, and ``kind``, the class; ``output``: the types of the tensors that it
     returns; ``parameters``: how many numbers it holds, in ``parameter_bytes`` bytes;
     ``output_bytes``: the size of what it returns. ``flops``: two for each multiplication with an
-    addition in the products of matrices, convolutions and attention that it runs.
+    addition in the products of matrices, convolutions, attention and Einstein sums that it runs.
     """
 
     path: str
@@ -253,6 +253,17 @@ def _attention(record: Any) -> int:
     return int(math.prod(out[:-1]) * k[-2] * (q[-1] + out[-1]))
 
 
+def _contraction(record: Any) -> int:
+    terms = record.attributes["equation"].partition("->")[0].split(",")
+    extents = {
+        label: size
+        for term, x in zip(terms, record.inputs[0], strict=True)
+        for label, size in zip(term, x.shape, strict=True)
+        if size != 1  # it broadcasts
+    }
+    return math.prod(extents.values()) if len(terms) > 1 else 0
+
+
 # The multiplications with an addition of a call, by kernel. Filters are [*window, in, out].
 _COUNTS: Final[dict[str, Callable[[Any], int]]] = {
     **dict.fromkeys(("BatchMatMul", "_FusedMatMul"), _matrices),
@@ -275,4 +286,5 @@ _COUNTS: Final[dict[str, Callable[[Any], int]]] = {
         ("LSTM", "GRU"), lambda r: math.prod(r.inputs[0].shape) * r.inputs[1].shape[-2]
     ),
     "ScaledDotProductAttention": _attention,
+    "Einsum": _contraction,
 }
