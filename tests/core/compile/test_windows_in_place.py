@@ -81,6 +81,32 @@ def test_memory_that_something_else_has_is_copied(other):
     assert memory(result) != place
 
 
+def assign(x, at, n):
+    x[:, at : at + n] = 7.0
+
+
+@pytest.mark.parametrize("donate", ["x", ()])
+def test_an_assignment_to_an_argument_writes_there_if_it_is_donated(donate):
+    compiled = tp.compile(assign, donate=donate)
+    x = cache()
+    before = x.numpy().copy()
+    for at in (3, 5, 61):
+        place = memory(x)
+        compiled(x, tp.asarray(at), 2)
+        before[:, at : at + 2] = 7
+        np.testing.assert_array_equal(x.numpy(), before)
+        assert (memory(x) == place) == (donate == "x")
+
+
+def test_an_argument_that_is_assigned_to_is_disposed_of_if_the_program_fails():
+    with tp.register_kernel("Tan", "cpu", lambda x: x / None, override=True):
+        failing = tp.compile(lambda x, at: (assign(x, at, 2), tp.tan(x))[1], donate="x")
+        x = cache()
+        with pytest.raises(TypeError):
+            failing(x, tp.asarray(3))
+    assert x.is_disposed
+
+
 def test_an_argument_that_is_kept_is_copied():
     x = cache()
     before = x.numpy().copy()

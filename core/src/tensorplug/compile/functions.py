@@ -129,8 +129,9 @@ def compile(
             Without it, ``compile`` returns a decorator.
         static_floats: whether each value of a Python float gets a program of its own.
         donate: positions or names of arguments that every call gives up: their tensors are
-            disposed of, and their memory is free for other values after its last use in the
-            program. Other tensors that share the memory keep it.
+            disposed of, unless ``f`` assigns to them, and their memory is free for other values
+            after its last use in the program: ``cache[:, i:i + n] = rows`` then writes these rows
+            alone. Other tensors that share the memory keep it.
 
     Returns:
         A function with the arguments and results of ``f``; ``program(*args, **kwargs)`` returns
@@ -220,13 +221,15 @@ class Compiled(Generic[P, R]):
         except DeviceMismatchError:  # a variable has moved
             self._forget(special)
             return self(*args, **kwargs)
-        donated = self._donated(special, tensors, args, kwargs) if self._donation else ()
+        donated, changing = (
+            self._donated(special, tensors, args, kwargs) if self._donation else ((), ())
+        )
         if context.recording is not None and any(tensor._node is not None for tensor in inputs):
             result = run_recorded(special, context, inputs, floats)
             for tensor in donated:
                 tensor.dispose()
         else:
-            result = special.run(context, inputs, floats, donated)
+            result = special.run(context, inputs, floats, donated, changing)
         return special.assign_arguments(result, tensors) if special.changed else result  # type: ignore[no-any-return]  # what f returned
 
     def _forget(self, special: Specialized) -> None:
@@ -236,12 +239,15 @@ class Compiled(Generic[P, R]):
 
     def _donated(
         self, special: Specialized, tensors: Sequence[Tensor], args: Any, kwargs: Any
-    ) -> list[Tensor]:
-        """Return the tensors to dispose of: not those to which the function assigns."""
+    ) -> tuple[list[Tensor], list[Tensor]]:
+        """Return the tensors to dispose of, and those that get new contents instead."""
         assert self._donation is not None
         assigned = {id(tensors[at]) for at in special.changed}
         donated = self._donation.tensors(args, kwargs)
-        return [tensor for tensor in donated if id(tensor) not in assigned]
+        return (
+            [tensor for tensor in donated if id(tensor) not in assigned],
+            [tensor for tensor in donated if id(tensor) in assigned],
+        )
 
     def program(self, *args: P.args, **kwargs: P.kwargs) -> Program:
         """Return the program that a call with these arguments runs; print it to see its calls.

@@ -109,16 +109,28 @@ class Specialized:
         tensors: Sequence[Tensor],
         floats: Sequence[float],
         donated: Sequence[Tensor] = (),
+        changing: Sequence[Tensor] = (),
     ) -> Any:
-        """Run the program, which disposes of ``donated``; return the function's result."""
+        """Run the program, which disposes of ``donated``; return the function's result.
+
+        ``changing``: donated tensors to which the function assigns. Their memory is the program's,
+        too; they are disposed of if it fails.
+        """
         buffers = [tensor._buffer for tensor in tensors]
         for tensor in donated:
             tensor.dispose()
+        for tensor in changing:
+            tensor._buffer = tensor._exclusive = None
         numbers: Sequence[float] = ()
         if self.numeric:
             numbers = self.floats.evaluate(floats)
             buffers += upload(self.device, self.floats, numbers)
-        results = run(self.executable, context, buffers, consumes=bool(donated))
+        try:
+            results = run(self.executable, context, buffers, consumes=bool(donated or changing))
+        except BaseException:
+            for tensor in changing:
+                tensor.dispose()
+            raise
         return self.leave(context, results, numbers)
 
     def call_function(self, arguments: Sequence[Tensor], floats: Sequence[float]) -> list[Tensor]:

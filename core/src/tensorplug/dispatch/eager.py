@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -88,6 +90,13 @@ class Eager:
     def describe(self, tensor: Tensor) -> str | None:  # noqa: ARG002
         """Return a description of a tensor without data, in one line; None: it has data."""
         return None
+
+    def distance(self, start: Tensor, stop: Tensor) -> int | None:
+        """Return ``stop - start`` of integers, if it is the same for all; else None."""
+        apart = np.unique(
+            np.subtract(stop.numpy(), start.numpy(), dtype=np.int64, casting="unsafe")
+        )
+        return int(apart[0]) if apart.size == 1 else None
 
 
 EAGER: Final = Eager()

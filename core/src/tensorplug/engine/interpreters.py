@@ -188,6 +188,11 @@ class Interpreter(ABC):
     def describe(self, tensor: Tensor) -> str | None:
         """Return a description of a logical tensor, in one line; None to show its data."""
 
+    def distance(self, start: Tensor, stop: Tensor) -> int | None:
+        """Return ``stop - start`` of integers, if it is a constant; else None."""
+        inner = [x._buffer.tensors[0] if self.holds(x) else x for x in (start, stop)]
+        return self.real.interpreter.distance(*inner)  # type: ignore[no-any-return]  # any class's
+
     def stopped(self, tensor: Tensor, stop: Callable[[Tensor], Tensor]) -> Tensor:
         """Return a logical tensor as a constant: with ``stop`` of what carries it."""
         with use_context(self.context_outside()):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tensorplug.dispatch.calls import to_device
 from tensorplug.dispatch.context import current_context, engine_of
 from tensorplug.errors import ShapeError
-from tensorplug.ops.indexing import setting, subscripts
+from tensorplug.ops.indexing import setting, subscripts, traced
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,6 +37,9 @@ class Assignment:
         numbers do not become real, and numbers do not become booleans. Gradients flow to the
         value and to the unchanged elements.
 
+        In a compiled function, an integer tensor i, and a slice ``i:i + n``, is a window of a
+        fixed size: it is moved, so that it lies inside, as that of ``dynamic_update_slice``.
+
         Only this tensor changes: other tensors, including its views, keep their values.
 
         Raises:
@@ -45,6 +48,11 @@ class Assignment:
 
         """
         self._live()
+        window = traced.find_window(self._placement.type, key, writes=True)
+        if window is not None:
+            converted = setting.cast_assigned(value, self)
+            replace_contents(self, setting.replace_window(self, window, converted))
+            return
         subscript = subscripts.parse(self._placement.type, key)
         converted = setting.cast_assigned(value, self)
         if not _write_in_place(self, subscript, converted):

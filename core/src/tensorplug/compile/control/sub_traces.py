@@ -123,6 +123,14 @@ class _SubTrace(Trace):
             inner = self.captured[operand_outside] = Value(operand_outside.placement)
         return inner
 
+    def find_outside(self, value: Value) -> tuple[Trace, Any] | None:
+        """Return the trace around this one, and the value there."""
+        tensor = self.hoisted.get(value)
+        if tensor is not None:
+            return tensor._placement.device.interpreter, tensor._buffer
+        outside = (outer for outer, inner in self.captured.items() if inner is value)
+        return next(((self.outer, outer) for outer in outside), None)
+
     def _note(self, tensor: Tensor) -> None:
         node = tensor._node
         if node is not None and node.order < self.since:

@@ -15,6 +15,7 @@ from tensorplug.autodiff.tape import find_boundary, mark
 from tensorplug.compile.arguments.floats import Floats, TracedFloat, fixed
 from tensorplug.compile.tracing.calls import Call, Read, Recorded
 from tensorplug.compile.tracing.functions import is_declared
+from tensorplug.compile.tracing.offsets import find_distance
 from tensorplug.compile.tracing.sizes import declared_sizes, without_extents
 from tensorplug.compile.tracing.traced_device import TracedDevice
 from tensorplug.compile.tracing.uniform import OF_TYPES, Computed
@@ -243,6 +244,14 @@ class Trace:
             f"<traced Tensor {tensor.type} on {self.real.name}, which gets its values when the "
             "compiled function runs: return it, or call the function without compile, to see them>"
         )
+
+    def distance(self, start: Tensor, stop: Tensor) -> int | None:
+        """Return ``stop - start`` of integers, if it is a constant; else None."""
+        return find_distance(start, stop)
+
+    def find_outside(self, value: Value) -> tuple[Trace, Any] | None:  # noqa: ARG002
+        """Return the trace around this one, and the value there, of what it takes from there."""
+        return None
 
     # Calls --------------------------------------------------------------------------------
 

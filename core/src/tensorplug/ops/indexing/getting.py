@@ -17,7 +17,7 @@ from tensorplug.dispatch.context import current_context, engine_of
 from tensorplug.dispatch.keys import freeze_attributes
 from tensorplug.errors import OutOfRangeError, ShapeError
 from tensorplug.ops import extents, joining, movement
-from tensorplug.ops.indexing import coordinates, indexing, slicing, subscripts
+from tensorplug.ops.indexing import coordinates, indexing, slicing, subscripts, traced
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Sequence
@@ -46,6 +46,10 @@ def getitem(x: Any, key: Any) -> Tensor:
     they broadcast against one another. Their axes replace the first of them in the result, or
     come first if they are not adjacent in the key.
 
+    In a compiled function, a slice ``i:i + n`` with a tensor i and a number n is a window of n
+    elements, as that of ``dynamic_slice``: it is moved, so that it lies inside, where NumPy would
+    return fewer elements.
+
     Raises:
         OutOfRangeError: too many indices, or one out of range.
         ShapeError: a mask has the wrong shape, or integer indices do not broadcast.
@@ -67,6 +71,9 @@ def getitem(x: Any, key: Any) -> Tensor:
         if result is not None:
             return result
     tensor = as_tensor(x, what="indexing: x")
+    if frozen is None and (window := traced.find_window(tensor.type, key)):
+        block = window.read(tensor)
+        return block if window.rest is None else getitem(block, window.rest)
     subscript = subscripts.parse(tensor.type, key)
     if subscript.picks:
         block = tensor if subscript.whole else apply_slices(tensor, subscript)

@@ -16,7 +16,7 @@ from tensorplug.dispatch.context import current_context, engine_of
 from tensorplug.errors import DTypeError, ShapeError
 from tensorplug.ops import movement
 from tensorplug.ops.elementwise import casting, choosing
-from tensorplug.ops.indexing import indexing, slicing, writing
+from tensorplug.ops.indexing import indexing, slicing, subscripts, traced, writing
 from tensorplug.ops.indexing.getting import (
     apply_slices,
     combine_indices,
@@ -72,6 +72,20 @@ def replace_selection(x: Tensor, subscript: Subscript, value: Tensor) -> Tensor:
     block = x if subscript.whole else apply_slices(x, subscript)
     written = _replace_picks(block, subscript, value, x)
     return written if subscript.whole else _replace_block(x, subscript, written)
+
+
+def replace_window(x: Tensor, window: traced.Window, value: Tensor) -> Tensor:
+    """Return a copy of ``x`` in which ``value``, of the same dtype, replaces part of a window.
+
+    Raises:
+        ShapeError: the value does not broadcast to the shape of that part.
+
+    """
+    if window.rest is None:
+        return window.write(x, _broadcast_value(value, window.shape, x))
+    block = window.read(x)
+    subscript = subscripts.parse(block.type, window.rest)
+    return window.write(x, replace_selection(block, subscript, value))
 
 
 def cast_value(value: Any, x: Tensor, what: str = "") -> Tensor:

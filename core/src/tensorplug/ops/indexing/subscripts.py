@@ -82,9 +82,9 @@ def parse(x: TensorType, key: Any) -> Subscript:
     subscript = _parse_basic(x.shape, entries)
     if subscript is not None:
         return subscript
-    parts = [_read_part(x, entry) for entry in entries]
-    parts, scalar = _expand_ellipsis(x, parts)
-    reader = _Reader(x, picking=any(part.__class__ is _Array for part in parts))
+    parts = [read_part(x, entry) for entry in entries]
+    parts, scalar = expand_ellipsis(x, parts)
+    reader = _Reader(x, picking=any(part.__class__ is IndexArray for part in parts))
     for part in parts:
         reader.read(part)
     place = reader.place if reader.together and reader.place is not None else 0
@@ -217,20 +217,20 @@ class _Reader:
             self.together = self.together and (self.place is None or self._after_pick)
             self.place = len(self.shape) if self.place is None else self.place
         self._after_pick = True
-        if isinstance(part, _Array):
+        if isinstance(part, IndexArray):
             self._read_array(part)
         else:
-            self.basic.append(_normalize_number(self.x, part, self._axis))
+            self.basic.append(normalize_number(self.x, part, self._axis))
             self._axis += 1
 
     def _read_slice(self, part: slice) -> None:
-        start, stop, step = _read_bounds(self.x, part, self._axis)
+        start, stop, step = read_bounds(self.x, part, self._axis)
         count = len(range(start, stop, step))
         self.basic.append(_make_slice(start, count, step))
         self.shape.append(count)
         self._axis += 1
 
-    def _read_array(self, part: _Array) -> None:
+    def _read_array(self, part: IndexArray) -> None:
         sizes = self.x.shape[self._axis : self._axis + part.axes]
         index = _fit_mask(self.x, part, self._axis) if part.mask else part.index
         self.picks.append(Pick(len(self.shape), max(part.axes, 1), index, part.mask))
@@ -244,7 +244,7 @@ class _Reader:
 
 
 @dataclass(frozen=True, slots=True)
-class _Array:
+class IndexArray:
     """An array in a key; it indexes ``axes`` axes."""
 
     index: Any
@@ -252,8 +252,8 @@ class _Array:
     mask: bool
 
 
-def _read_part(x: TensorType, part: Any) -> Any:
-    """Convert an entry of a key to None, an ellipsis, a slice, an integer or an ``_Array``."""
+def read_part(x: TensorType, part: Any) -> Any:
+    """Convert an entry of a key to None, an ellipsis, a slice, an integer or an ``IndexArray``."""
     if part is None or part is Ellipsis or isinstance(part, slice):
         return part
     if isinstance(part, list | tuple | range):
@@ -268,14 +268,14 @@ def _read_part(x: TensorType, part: Any) -> Any:
     dtype = _read_dtype(x, part)
     if dtype is dt.bool_:
         if rank:
-            return _Array(part, rank, mask=True)
-        return _Array(np.zeros((int(bool(part)),), np.int32), 0, mask=False)
+            return IndexArray(part, rank, mask=True)
+        return IndexArray(np.zeros((int(bool(part)),), np.int32), 0, mask=False)
     if dtype not in dt.INTEGER:
         raise SubscriptError(
             f"cannot index {x} with {dtype}: an index tensor must hold integers or booleans"
         )
-    if rank or _is_unknown(part):
-        return _Array(part, 1, mask=False)
+    if rank or is_unknown(part):
+        return IndexArray(part, 1, mask=False)
     return operator.index(part)
 
 
@@ -286,7 +286,7 @@ def _read_dtype(x: TensorType, part: Any) -> dt.DType:
         raise SubscriptError(str(error)) from None
 
 
-def _is_unknown(part: Any) -> bool:
+def is_unknown(part: Any) -> bool:
     """Return whether an index has no data yet, such as that of a loop in a compiled function."""
     placement = getattr(part, "_placement", None)
     device = None if placement is None else placement.device
@@ -302,7 +302,7 @@ def _convert_list(x: TensorType, part: Any) -> np.ndarray[Any, Any]:
     return array if array.size else array.astype(np.int32)
 
 
-def _expand_ellipsis(x: TensorType, parts: list[Any]) -> tuple[list[Any], bool]:
+def expand_ellipsis(x: TensorType, parts: list[Any]) -> tuple[list[Any], bool]:
     """Replace the ellipsis by slices, or add them at the end, until each axis has an index.
 
     Returns:
@@ -317,7 +317,7 @@ def _expand_ellipsis(x: TensorType, parts: list[Any]) -> tuple[list[Any], bool]:
                 raise SubscriptError("an index can have only one ellipsis")
             ellipsis = position
         elif part is not None:
-            count += part.axes if part.__class__ is _Array else 1
+            count += part.axes if part.__class__ is IndexArray else 1
     rank = x.rank
     if count > rank:
         raise OutOfRangeError(f"too many indices: {count} indices for {x}")
@@ -330,7 +330,13 @@ def _expand_ellipsis(x: TensorType, parts: list[Any]) -> tuple[list[Any], bool]:
     return [*parts[:ellipsis], *fill, *parts[ellipsis + 1 :]], False
 
 
-def _read_bounds(x: TensorType, part: slice, axis: int) -> tuple[int, int, int]:
+def read_bounds(x: TensorType, part: slice, axis: int) -> tuple[int, int, int]:
+    """Return start, stop and step of a slice, inside the axis.
+
+    Raises:
+        ArgumentError: a bound is not an integer, or the step is 0.
+
+    """
     try:
         return part.indices(x.shape[axis])
     except (TypeError, ValueError) as error:  # a bound that is not an integer, or a step of 0
@@ -345,7 +351,13 @@ def _make_slice(start: int, count: int, step: int) -> slice:
     return slice(start, end if end >= 0 else None, step)
 
 
-def _normalize_number(x: TensorType, number: int, axis: int) -> int:
+def normalize_number(x: TensorType, number: int, axis: int) -> int:
+    """Return an integer, counted from the front.
+
+    Raises:
+        OutOfRangeError: it is out of range.
+
+    """
     length = x.shape[axis]
     if not -length <= number < length:
         raise OutOfRangeError(
@@ -354,7 +366,7 @@ def _normalize_number(x: TensorType, number: int, axis: int) -> int:
     return number % length
 
 
-def _fit_mask(x: TensorType, part: _Array, axis: int) -> Any:
+def _fit_mask(x: TensorType, part: IndexArray, axis: int) -> Any:
     """Return a mask with the sizes of its axes; a mask with a size of 0 picks nothing.
 
     Raises:
