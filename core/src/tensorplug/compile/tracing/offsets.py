@@ -11,7 +11,6 @@ from tensorplug.ops.elementwise import arithmetic, casting
 
 if TYPE_CHECKING:
     from tensorplug.compile.tracing.calls import Call
-    from tensorplug.compile.tracing.trace import Trace
     from tensorplug.dispatch.tensor import Tensor
 
 _SAME: Final = frozenset({casting.CAST, movement.IDENTITY, movement.RESHAPE})
@@ -26,7 +25,7 @@ def find_distance(start: Tensor, stop: Tensor) -> int | None:
 
 def _resolve(tensor: Tensor) -> tuple[Any, int]:
     """Return a value and the constant that is added to it; None and a constant of constants."""
-    trace: Trace = tensor._placement.device.interpreter
+    trace: Any = tensor._placement.device.interpreter
     if trace.describe(tensor) is None:
         return None, int(tensor)
     value: Any = tensor._buffer
