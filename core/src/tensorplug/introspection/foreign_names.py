@@ -78,7 +78,6 @@ FOREIGN: Final = {
     "double": "float64",
     "dynamic_loss_scale": "train.LossScale",
     "dynamic_scale": "train.LossScale",
-    "dynamic_slice": "slice",
     "ediff1d": "diff",
     "expand": "broadcast_to",
     "exponential_lr": "train.exponential_decay",

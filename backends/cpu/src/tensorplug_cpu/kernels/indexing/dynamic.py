@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 kernels = Kernels()
 
 
-def _make_key(lengths: Shape, sizes: Shape) -> Callable[[Sequence[int]], tuple[slice, ...]]:
+def _make_key(lengths: Shape, sizes: Shape) -> Callable[[Sequence[int]], tuple[Any, ...]]:
     """Return what makes the key of a window of its starts, which it moves into the axes."""
     axes = [(length, length - size, size) for length, size in zip(lengths, sizes, strict=True)]
 
-    def key(starts: Sequence[int]) -> tuple[slice, ...]:
+    def key(starts: Sequence[int]) -> tuple[Any, ...]:
         slices = []
         for at, (length, last, size) in zip(starts, axes, strict=True):
             first = min(max(at + length if at < 0 else at, 0), last)
