@@ -100,7 +100,7 @@ class Executable:
         self._outputs = [program.slots[value] for value in program.wanted]
         self._owned = frozenset(program.slots[value] for value in owned)
         self._steps = self._in_place(_make_steps(calls, flat))
-        calls, done = zip(*self._steps, strict=True) if self._steps else ((), ())
+        calls, done = [step.call for step in self._steps], [step.done for step in self._steps]
         inputs = len(program.inputs)
         self._line = StraightLine(calls, done, inputs, flat.constants, self._outputs)
         program.planned = self._plan_memory(program)

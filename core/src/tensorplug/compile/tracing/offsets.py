@@ -64,5 +64,5 @@ def _step(call: Call) -> tuple[Any, int] | None:
 
 def _number(operand: Any) -> int | None:
     """Return the integer that a constant holds; None if it holds several, or is none."""
-    number = operand.number() if isinstance(operand, Constant) else None
+    number: Any = operand.number() if isinstance(operand, Constant) else None
     return None if number is None else int(number)

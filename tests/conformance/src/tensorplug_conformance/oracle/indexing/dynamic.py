@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def _windows(
     lengths: Sequence[int], starts: Array, sizes: Sequence[int]
-) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
+) -> Iterator[tuple[tuple[int, ...], tuple[Any, ...]]]:
     """Yield each example's index, and its window."""
     for example in np.ndindex(starts.shape[:-1]):
         window = []
@@ -29,7 +29,8 @@ def _windows(
 def dynamic_slice(x: Array, starts: Array, *, sizes: Sequence[int]) -> Array:
     """Stack the windows."""
     batch = starts.ndim - 1
-    parts = [x[(*at, *window, ...)] for at, window in _windows(x.shape[batch:], starts, sizes)]
+    places: Any = [(*at, *window, ...) for at, window in _windows(x.shape[batch:], starts, sizes)]
+    parts = [x[place] for place in places]
     return np.array(parts, x.dtype).reshape((*x.shape[:batch], *sizes))
 
 
@@ -37,5 +38,6 @@ def dynamic_update_slice(x: Array, update: Array, starts: Array) -> Array:
     """Assign to each window of a copy."""
     batch, out = starts.ndim - 1, x.copy()
     for at, window in _windows(x.shape[batch:], starts, update.shape[batch:]):
-        out[(*at, *window, ...)] = update[at]
+        place: Any = (*at, *window, ...)
+        out[place] = update[at]
     return out
