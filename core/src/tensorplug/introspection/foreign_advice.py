@@ -57,7 +57,6 @@ ADVICE: Final = {
     "device": _DEVICES,
     "device_get": "write x.numpy()",
     "divmod": "write divmod(x, y), as for numbers",
-    "dynamic_update_slice": "write x[start:stop] = y",
     "embedding": "write tensorplug.gather(table, indices)",
     "enable_grad": _RECORDING,
     "errstate": _FLAGS,
