@@ -74,12 +74,17 @@ def test_like_torch(causal, masked):
         assert_close(got, leaf.grad.numpy(), "float32", 5e-6)
 
 
-def test_memory_grows_with_the_length_and_not_with_its_square():
+@pytest.mark.parametrize("shared", [False, True])
+def test_memory_grows_with_the_length_and_not_with_its_square(shared):
     length, width = 4096, 8
-    q, k, v = (tp.asarray(rng.standard_normal((length, width)), dtype=tp.float32) for _ in "qkv")
+    shapes = (
+        [(4, length // 4, width), *[(1, length, width)] * 2] if shared else [(length, width)] * 3
+    )
+    q, k, v = (tp.asarray(rng.standard_normal(shape), dtype=tp.float32) for shape in shapes)
+    count = tp.asarray(length - 7) if shared else None
 
     def loss(q, k, v):
-        return attend(q, k, v, is_causal=True).sum()
+        return attend(q, k, v, is_causal=True, lengths=count, grouped_query=shared).sum()
 
     gradient = tp.value_and_grad(loss, argnums=(0, 1, 2))
     gradient(q, k, v)  # loads modules and makes plans, which stay
@@ -91,6 +96,32 @@ def test_memory_grows_with_the_length_and_not_with_its_square():
         tracemalloc.stop()
     threads = min(os.cpu_count() or 1, 8)  # each of which has a block of its own
     assert peak < (2 + threads) << 20  # all scores take 64 MiB; measured: 1.9, and 0.6 per thread
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_one_query_makes_no_copy_of_its_cache(dtype):
+    pytest.importorskip("llvmlite")
+    q, k, v = (
+        tp.asarray(rng.standard_normal((2, heads, length, 64)), dtype=dtype)
+        for heads, length in ((6, 1), (2, 2048), (2, 2048))
+    )
+
+    def run(count):
+        return attend(q, k, v, is_causal=True, lengths=count, grouped_query=True)
+
+    assert run(3).dtype.name == dtype
+    tracemalloc.start()
+    try:
+        y = run(1800)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < k.nbytes // 4
+    wide = [tp.astype(x, "float64") for x in (q, k, v)]
+    expected = attend(*wide, is_causal=True, lengths=1800, grouped_query=True)
+    assert_close(
+        tp.astype(y, "float64"), expected.numpy(), "float64", {"float32": 1e-6}.get(dtype, 2e-3)
+    )
 
 
 DIGESTS = """

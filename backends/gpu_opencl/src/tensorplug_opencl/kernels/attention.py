@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 import numpy as np
 
 from tensorplug.plugin import KernelRefusedError, KernelTable, TensorType, specs
+from tensorplug_opencl.codegen import attention_query_text as query_source
 from tensorplug_opencl.codegen import attention_text as source
 from tensorplug_opencl.codegen import ctypes
 
@@ -34,6 +35,7 @@ T = TypeVar("T")
 kernels = KernelTable()
 
 _WIDEST: Final = 256  # features that a work-item has private memory for; CPUs and GPUs get slow
+_MOST_HEADS: Final = 8  # that share keys, whose sums are in registers, or near
 _LEADING: Final = 8  # leading axes, as many as an OpenCL vector has numbers
 
 
@@ -67,7 +69,11 @@ def attention(
     out: tuple[TensorType, TensorType],
 ) -> Callable[..., Any]:
     call = _Call.of(backend, (q, k, v), (bias, mask, lengths), scale, causal=causal)
-    run = call.program(source.FORWARD, specs.ATTENTION.name, 3, call.rows, out)
+    run = (
+        call.query(out)
+        if call.is_one_query()
+        else call.program(source.FORWARD, specs.ATTENTION.name, 3, call.rows, out)
+    )
     return lambda q, k, v, *optional: run(q, k, v, *_given(*optional))
 
 
@@ -172,45 +178,20 @@ class _Call(NamedTuple):
         self, body: str, name: str, inputs: int, rows: int, out: Sequence[TensorType]
     ) -> Callable[..., Buffers]:
         """Return a program in which ``rows`` in each batch stay, each with one work-item."""
-        runtime, (q, _, v) = self.backend.runtime, self.qkv
+        runtime = self.backend.runtime
         group = _ON_GPU
         if runtime.is_cpu:
             large = math.prod(self.leading) * (rows // (_ON_CPU.items * _ON_CPU.rows))
             group = _ON_CPU if large >= (os.cpu_count() or 1) else _FEW_ON_CPU
             if rows <= _FEW_ON_CPU.rows:
                 group = _Group(1, _FEW_ON_CPU.rows if rows > 1 else 1)
-        dtype = q.dtype.compute
-        computed = ctypes.stored(dtype)
-        text = source.text(
-            body,
-            f"{name} {q.dtype}",
-            source.Sizes(q.shape[-1], v.shape[-1], group.items, group.rows),
-            stored=ctypes.stored(q.dtype),
-            computed=computed,
-            bias=self.operands[0] is not None,
-            mask=self.operands[1] is not None,
-            lengths="" if self.operands[2] is None else ctypes.stored(self.operands[2].dtype),
-        )
-        batch = self.leading
         groups = -(-rows // (group.items * group.rows))
-        *places, of_lengths = (
-            self._steps(*pair) for pair in zip(self.operands, (2, 2, 0), strict=True)
-        )
-        constants: list[np.generic | np.ndarray[Any, Any]] = [
-            *(np.uint32(n) for n in (q.shape[-2], self.keys, q.shape[-1], v.shape[-1])),
-            np.uint32(self.sharing),
-            np.uint32(self.causal),
-            np.uint32(max(groups, 1)),
-            dtype.numpy.type(self.scale),
-            _eight(batch, 1),
-            *(_eight(by, 0) for by, _, _ in (*places, of_lengths)),
-            _eight([step for _, last, group in places for step in (*last, group)], 0),
-        ]
         makers = [runtime.prepare_empty(type_) for type_ in out]
         if not any(type_.size for type_ in out):
             return lambda *_: [make() for make in makers]
         arrays = inputs + len(_given(*self.operands)) + len(out)
-        items = max(math.prod(batch) * groups, 1) * group.items
+        items = max(math.prod(self.leading) * groups, 1) * group.items
+        text, constants = self._text(body, name, group), self._constants(groups)
         write = runtime.launch(text, arrays, constants, items, group=group.items)
 
         def run(*inputs: DeviceBuffer) -> Buffers:
@@ -219,6 +200,77 @@ class _Call(NamedTuple):
             return results
 
         return run
+
+    def is_one_query(self) -> bool:
+        """Return whether there is one query, whose keys a CPU reads in parts where they lie."""
+        q, _, v = self.qkv
+        few = (
+            q.shape[-2] == 1 and self.sharing <= _MOST_HEADS and self.operands[:2] == (None, None)
+        )
+        lanes = source.vector(ctypes.stored(q.dtype.compute))
+        whole = not (q.shape[-1] % lanes or v.shape[-1] % lanes) and all(q.shape) and all(v.shape)
+        return self.backend.runtime.is_cpu and few and whole
+
+    def query(self, out: Sequence[TensorType]) -> Callable[..., Buffers]:
+        """Return the programs of one query."""
+        runtime, (q, k, v) = self.backend.runtime, self.qkv
+        parts = -(-k.shape[-2] // query_source.PART)
+        heads, group = math.prod(self.leading), _Group(1, self.sharing)
+        rows = heads * parts * self.sharing
+        shapes = (rows, v.shape[-1]), (rows,), (rows,)
+        between = [runtime.prepare_empty(TensorType(q.dtype.compute, shape)) for shape in shapes]
+        makers = [runtime.prepare_empty(type_) for type_ in out]
+        first, second = (
+            runtime.launch(
+                self._text(body, f"{specs.ATTENTION.name} of one query, {what}", group),
+                arrays,
+                self._constants(parts),
+                items,
+                group=1,
+            )
+            for body, what, arrays, items in (
+                (query_source.QUERY, "parts", 6 + (self.operands[2] is not None), heads * parts),
+                (query_source.PARTS, "whole", 5, heads * self.sharing),
+            )
+        )
+
+        def run(*inputs: DeviceBuffer) -> Buffers:
+            sums, results = [make() for make in between], [make() for make in makers]
+            first(*inputs, *sums)
+            second(*sums, *results)
+            return results
+
+        return run
+
+    def _text(self, body: str, name: str, group: _Group) -> str:
+        q, _, v = self.qkv
+        return source.text(
+            body,
+            f"{name} {q.dtype}",
+            source.Sizes(q.shape[-1], v.shape[-1], group.items, group.rows),
+            stored=ctypes.stored(q.dtype),
+            computed=ctypes.stored(q.dtype.compute),
+            bias=self.operands[0] is not None,
+            mask=self.operands[1] is not None,
+            lengths="" if self.operands[2] is None else ctypes.stored(self.operands[2].dtype),
+        )
+
+    def _constants(self, groups: int) -> list[np.generic | np.ndarray[Any, Any]]:
+        """Return the numbers that follow the arrays."""
+        q, _, v = self.qkv
+        *places, of_lengths = (
+            self._steps(*pair) for pair in zip(self.operands, (2, 2, 0), strict=True)
+        )
+        return [
+            *(np.uint32(n) for n in (q.shape[-2], self.keys, q.shape[-1], v.shape[-1])),
+            np.uint32(self.sharing),
+            np.uint32(self.causal),
+            np.uint32(max(groups, 1)),
+            q.dtype.compute.numpy.type(self.scale),
+            _eight(self.leading, 1),
+            *(_eight(by, 0) for by, _, _ in (*places, of_lengths)),
+            _eight([step for _, last, group in places for step in (*last, group)], 0),
+        ]
 
     def _steps(self, operand: TensorType | None, last: int) -> tuple[list[int], list[int], int]:
         """Return how far apart an operand's elements are along axes.
