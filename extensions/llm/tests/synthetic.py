@@ -116,7 +116,7 @@ def _json(path, value):
     path.write_text(json.dumps(value), encoding="utf-8")
 
 
-_GGUF = {
+GGUF_NAMES = {
     "llama": {
         "model.embed_tokens": "token_embd",
         "model.norm": "output_norm",
@@ -172,7 +172,7 @@ def write_gguf(path, kind, found, *, stored=Kind.F32, embedded=None, **fields):
         base, suffix = name.rsplit(".", 1)
         layer = base.removeprefix("model.layers.").removeprefix("h.").partition(".")
         inside = layer[0].isdigit()
-        role = _GGUF[kind][layer[2] if inside else base]
+        role = GGUF_NAMES[kind][layer[2] if inside else base]
         turned = kind == "gpt2" and inside and value.ndim == 2
         rows = np.ascontiguousarray(value.T) if turned else value
         wanted = stored if value.ndim == 2 and role != "position_embd" else Kind.F32
