@@ -81,16 +81,19 @@ def rotary(
         if speed.shape != (half,):
             raise ShapeError(f"{who}: frequencies must have shape [{half}], got {speed.type}")
     angles = at[..., None] * speed
-    cosines, sines = tp.cos(angles), tp.sin(angles)
-    turning = tp.astype(own, wide, copy=False)
+    x, cosines, sines = tp.astype(own, wide, copy=False), tp.cos(angles), tp.sin(angles)
     if interleaved:
-        pairs = tp.reshape(turning, (*rows, half, 2))
-        first, second = pairs[..., 0], pairs[..., 1]
+        partners = tp.reshape(tp.flip(tp.reshape(x, (*rows, half, 2)), axis=-1), own.shape)
     else:
-        first, second = turning[..., :half], turning[..., half:]
-    turned = (first * cosines - second * sines, second * cosines + first * sines)
-    joined = tp.stack(turned, axis=-1) if interleaved else tp.concat(turned, axis=-1)
-    return tp.astype(tp.reshape(joined, own.shape), dtype, copy=False)
+        partners = tp.concat([x[..., half:], x[..., :half]], axis=-1)
+    # Programs share these two: only what depends on x is computed for each of a model's layers.
+    kept, crossed = (
+        tp.reshape(tp.stack(pair, axis=-1), (*angles.shape[:-1], 2 * half))
+        if interleaved
+        else tp.concat(pair, axis=-1)
+        for pair in ([cosines, cosines], [-sines, sines])
+    )
+    return tp.astype(x * kept + partners * crossed, dtype, copy=False)
 
 
 def _real(x: ArrayLike, what: str) -> Tensor:
