@@ -56,7 +56,7 @@ def here(backend):
         rows = np.asarray([tokens], np.int32)
         at = np.asarray([position], np.int32)
         last = np.asarray([len(tokens) - 1], np.int32)
-        drawn, cache, _ = model.advance(model.parameters, cache, rows, at, last, None, key, greedy)
+        drawn, cache, _ = model.advance(model.leaves, cache, rows, at, last, None, key, greedy)
         return int(drawn.numpy()[0])
 
     return advance

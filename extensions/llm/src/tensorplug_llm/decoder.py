@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import tensorplug as tp
 from tensorplug_llm.configuration import Matrix
@@ -12,22 +12,20 @@ if TYPE_CHECKING:
 
     from tensorplug_llm.configuration import Configuration
 
-Cache: TypeAlias = "list[tuple[tp.Tensor, tp.Tensor]]"
 
-
-def empty_cache(configuration: Configuration, batch: int, slots: int) -> Cache:
-    """Return keys and values of no token yet, for each block [batch, key heads, slots, size]."""
+def empty_cache(configuration: Configuration, batch: int, slots: int) -> list[tp.Tensor]:
+    """Return keys and values of no token: two for each block, [batch, heads, slots, size]."""
     shape = (batch, configuration.key_heads, slots, configuration.head_size)
-    return [(tp.zeros(shape), tp.zeros(shape)) for _ in range(configuration.layers)]
+    return [tp.zeros(shape) for _ in range(2 * configuration.layers)]
 
 
 def step(
     configuration: Configuration,
     parameters: Mapping[str, Any],
     tokens: tp.Tensor,
-    cache: Cache,
+    cache: Sequence[tp.Tensor],
     positions: tp.Tensor,
-) -> tuple[tp.Tensor, Cache]:
+) -> tuple[tp.Tensor, list[tp.Tensor]]:
     """Read n further tokens of each text: many of a prompt, or the one that was chosen last.
 
     Args:
@@ -47,14 +45,17 @@ def step(
     if not configuration.llama:
         within = tp.minimum(places, configuration.context - 1)  # padding may lie beyond
         x = x + tp.take(parameters["positions"], within, axis=0)
-    starts, written = windows(positions), []
-    for block, before in zip(parameters["blocks"], cache, strict=True):
+    starts = windows(positions)
+    written: list[tp.Tensor] = []
+    for block in parameters["blocks"]:
         inputs = products(
             normalize(configuration, block["attention_norm"], x), block["attention_in"]
         )
         q, k, v = heads(configuration, inputs, places)
-        keys, values = write(before[0], k, starts), write(before[1], v, starts)
-        written.append((keys, values))
+        keys, values = (
+            write(cache[len(written) + which], new, starts) for which, new in enumerate((k, v))
+        )
+        written += [keys, values]
         x = x + product(attend(q, keys, values, positions), block["attention_out"])
         inputs = products(normalize(configuration, block["feed_norm"], x), block["feed_in"])
         if configuration.llama:

@@ -136,10 +136,9 @@ class Generation:
     def _advance(
         self, cache: Any, tokens: np.ndarray, position: np.ndarray, last: np.ndarray, known: Any
     ) -> tuple[tp.Tensor, Any, Any]:
-        parameters = self._model.parameters
         last = last.astype(np.int32)
         result: tuple[tp.Tensor, Any, Any] = self._model.advance(
-            parameters, cache, tokens, position, last, known, self._key, self._sampling
+            self._model.leaves, cache, tokens, position, last, known, self._key, self._sampling
         )
         return result
 
