@@ -24,7 +24,9 @@ An offset that grows by 1 from lane to lane is a sum of the index and uniform va
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from tensorplug.plugin import Expression, dtypes, expressions
@@ -248,10 +250,9 @@ def neighbouring(
     rest = [term for term in terms if not (term.op == "variable" and name_of(term) == index)]
     if len(rest) != len(terms) - 1 or not all(map(is_uniform, rest)):
         return None
-    total = Expression("constant", dtypes.int64, (), 0)
-    for term in rest:
-        total = term if total.op == "constant" else total + term
-    return total
+    zero = Expression("constant", dtypes.int64, (), 0)
+    rest = [term for term in rest if term.op != "constant" or term.value] or [zero]
+    return reduce(operator.add, rest)
 
 
 def _terms(value: Expression) -> Iterator[Expression]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug.plugin import TensorType, specs
+from tensorplug.plugin import KernelRefusedError, TensorType, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.arrays import working
 from tensorplug_cpu.constants import Bindable
 from tensorplug_cpu.execution.blas import matmul, one_thread_each
@@ -16,12 +18,14 @@ from tensorplug_cpu.execution.parallel import in_parts, is_large, thread_count
 from tensorplug_cpu.jit.families import matrices
 from tensorplug_cpu.jit.families.batched_products import BatchedProduct
 from tensorplug_cpu.jit.families.multiplication import Multiplication
+from tensorplug_cpu.jit.forms import formed
 from tensorplug_cpu.kernel_table import Kernels
 from tensorplug_cpu.memory.pool import allocator
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from tensorplug.plugin import Backend
     from tensorplug_cpu.arrays import Array, Call
 
 kernels = Kernels()
@@ -30,16 +34,54 @@ kernels = Kernels()
 # its threads, which takes longer than the product where other programs use the processors.
 _SPLIT: Final = 1 << 18
 _LARGE: Final = 1 << 24
-_FEW: Final = 16  # rows of one product
+_FEW: Final = 16  # rows of one product; or columns, and inner elements
 _SHORT: Final = 64  # numbers that may be added one after the other
 _LONG: Final = 1 << 22  # multiplications by a matrix that takes long to read from memory
 
 
+FEW: Final = 8
+"""Rows, at most, of a product that takes as long as reading its larger matrix."""
+
+_few = formed(specs.BATCH_MAT_MUL)
+
+
 @kernels.prepare(specs.BATCH_MAT_MUL)
 def batch_mat_mul(
-    a: TensorType, b: TensorType, *, transpose_a: bool, transpose_b: bool, out: TensorType
+    a: TensorType,
+    b: TensorType,
+    *,
+    attributes: dict[str, Any],
+    backend: Backend,
+    out: TensorType,
 ) -> Call:
-    """Multiply the last two axes; a narrow float in float32, which BLAS has, rounded once.
+    """Multiply the last two axes; few rows by loops."""
+    if _are_few(a, b, out, **attributes):
+        with suppress(KernelRefusedError):  # no LLVM
+            return without_warnings(_few(a, b, attributes=attributes, backend=backend, out=out))
+    return _by_blas(a, b, out, **attributes)
+
+
+def _are_few(
+    a: TensorType, b: TensorType, out: TensorType, *, transpose_a: bool, transpose_b: bool
+) -> bool:
+    """Return whether loops are faster than BLAS, since there are few rows.
+
+    BLAS has no narrow floats, NumPy's products of integers are slow, and for two rows or more BLAS
+    reads the matrix several times.
+    """
+    rows = prod(out.shape[:-1]) if b.rank == 2 else out.shape[-2]
+    rows, columns = sorted((rows, out.shape[-1]))
+    inner = a.shape[-2 if transpose_a else -1]
+    if not 0 < rows <= FEW or min(columns, inner) < _FEW or out.dtype not in dt.REAL:
+        return False
+    is_blas = out.dtype in {dt.float32, dt.float64}
+    return not is_blas or (b.rank == 2 and rows > 1 and rows * columns * inner >= _SPLIT)
+
+
+def _by_blas(
+    a: TensorType, b: TensorType, out: TensorType, *, transpose_a: bool, transpose_b: bool
+) -> Call:
+    """Multiply by BLAS; a narrow float in float32, rounded once.
 
     Many matrices times one are the rows of all of them times that one: a single product.
     """

@@ -8,6 +8,7 @@ in parts that stay in a cache. Kernels of one element each are left to groups.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cache
 from math import prod
 from typing import TYPE_CHECKING, Any, Final
@@ -18,18 +19,23 @@ from tensorplug.plugin import KernelRefusedError, TensorType, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.execution.floating_point import without_warnings
 from tensorplug_cpu.jit.families import matrices
+from tensorplug_cpu.jit.forms import formed
 from tensorplug_cpu.kernel_table import Kernels
+from tensorplug_cpu.kernels.matrix_products import FEW
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorplug.plugin import DType
+    from tensorplug.plugin import Backend, DType
     from tensorplug_cpu.arrays import Array, Call
 
 kernels = Kernels()
 
 _EXACT: Final = 1 << dt.float32.significand  # integers up to this are exact in float32
 _PART: Final = 1 << 20  # elements of the second matrix that are converted at a time
+
+
+_few = formed(specs.QUANTIZED_MAT_MUL)
 
 
 @kernels.prepare(specs.QUANTIZED_MAT_MUL, because="faster")
@@ -41,11 +47,18 @@ def quantized_mat_mul(
     a_zero_point: TensorType | None,
     b_zero_point: TensorType | None,
     *,
-    transpose_b: bool,
-    b_packed: DType | None,
+    attributes: dict[str, Any],
+    backend: Backend,
     out: TensorType,
 ) -> Call:
-    """Multiply float32 copies of the integers, part by part of the inner axis."""
+    """Multiply float32 copies of the integers, part by part; few rows by loops."""
+    transpose_b, b_packed = attributes["transpose_b"], attributes["b_packed"]
+    if (prod(a.shape[:-1]) if b.rank == 2 else a.shape[-2]) <= FEW:
+        operands = a, b, a_scale, b_scale, a_zero_point, b_zero_point
+        with suppress(KernelRefusedError):  # few elements, no LLVM, blocks of several rows
+            return without_warnings(
+                _few(*operands, attributes=attributes, backend=backend, out=out)
+            )
     if not {a.dtype, b.dtype} <= dt.WHOLE:
         raise KernelRefusedError("only products of integers are exact")
     if transpose_b or b_packed is not None:

@@ -101,6 +101,44 @@ class Panels:
                 ]
         return sorted(read)
 
+    def _number_of(self, inner: Sequence[int], origin: Expression) -> Expression:
+        """Return the number of an inner element, whose axes have values, from an origin on."""
+        w = self.w
+        at = w.value(ex.axis(inner[0])) - origin
+        for axis in inner[1:]:
+            at = at * w.number(f"n{axis}") + w.value(ex.axis(axis))
+        return at
+
+    def _element(self, root: Expression) -> Expression:
+        convert = self._lowering.converter.cast
+        return self.w.here(convert(self.w.value(root), self._given, self._dtype))
+
+    def _along(
+        self,
+        rest: Sequence[int],
+        bounds: tuple[Expression, Expression] | None,
+        body: Callable[[], None],
+        runs: int = 0,
+    ) -> None:
+        """Write loops along inner axes; ``bounds``: of the first one; ``runs``: of the last."""
+        w = self.w
+        if not rest:
+            body()
+            return
+        if runs < 0 and len(rest) == 1 and bounds is None:
+            for at in range(-runs):
+                with w.place((rest[0], number(at))):
+                    body()
+            return
+        low, high = bounds or (ZERO, w.number(f"n{rest[0]}"))
+        if runs > 1 and len(rest) == 1:
+            middle = w.let(low + ((high - low) & -runs))
+            with w.loop(rest[0], low, middle, step=runs, lanes=runs, whole=True):
+                body()
+            low = middle
+        with w.loop(rest[0], low, high):
+            self._along(rest[1:], None, body, runs)
+
 
 class Copies(Panels):
     """Writes what copies factors in the order in which a processor's tiles read them."""
@@ -206,44 +244,6 @@ class Copies(Panels):
         plain = root.op == "parameter" and root.dtype is self._dtype and not checked
         near = lies_near(self._loops, axis, read)
         return near and (machine.vector_bytes > 0 or (plain and machine.tile_bytes > 0))
-
-    def _number_of(self, inner: Sequence[int], origin: Expression) -> Expression:
-        """Return the number of an inner element, whose axes have values, from an origin on."""
-        w = self.w
-        at = w.value(ex.axis(inner[0])) - origin
-        for axis in inner[1:]:
-            at = at * w.number(f"n{axis}") + w.value(ex.axis(axis))
-        return at
-
-    def _element(self, root: Expression) -> Expression:
-        convert = self._lowering.converter.cast
-        return self.w.here(convert(self.w.value(root), self._given, self._dtype))
-
-    def _along(
-        self,
-        rest: Sequence[int],
-        bounds: tuple[Expression, Expression] | None,
-        body: Callable[[], None],
-        runs: int = 0,
-    ) -> None:
-        """Write loops along inner axes; ``bounds``: of the first one; ``runs``: of the last."""
-        w = self.w
-        if not rest:
-            body()
-            return
-        if runs < 0 and len(rest) == 1 and bounds is None:
-            for at in range(-runs):
-                with w.place((rest[0], number(at))):
-                    body()
-            return
-        low, high = bounds or (ZERO, w.number(f"n{rest[0]}"))
-        if runs > 1 and len(rest) == 1:
-            middle = w.let(low + ((high - low) & -runs))
-            with w.loop(rest[0], low, middle, step=runs, lanes=runs, whole=True):
-                body()
-            low = middle
-        with w.loop(rest[0], low, high):
-            self._along(rest[1:], None, body, runs)
 
     def _copy_across(
         self, panel: Expression, base: Expression, bounds: tuple[Expression, Expression]

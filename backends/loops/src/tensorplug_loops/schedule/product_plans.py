@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tensorplug.plugin import Group, Reduction, TensorType, groups
 from tensorplug.plugin import expressions as ex
-from tensorplug_loops.schedule import group_shapes, products
+from tensorplug_loops.schedule import few_rows, group_shapes, products
 from tensorplug_loops.schedule.exchange_tiles import ExchangeTiles
+from tensorplug_loops.schedule.few_rows import FewRows, FewRowsKernel
 from tensorplug_loops.schedule.group_shapes import GroupTile
 from tensorplug_loops.schedule.group_tiles import GroupTiles
 from tensorplug_loops.schedule.launches import Launch
@@ -56,6 +57,11 @@ def parts_of(group: Group, machine: Machine) -> Parts | None:
     roles = roles_of(loops)
     if roles is None:
         return None
+    few = few_rows.tile_of(loops, roles, machine)
+    if few is not None:
+        return _of_few_rows(loops, machine, few)
+    if not roles.rows or not roles.columns or len(both.reductions) > 2:
+        return None
     if machine.neighbours:
         shared = group_shapes.tile_of(loops, roles, machine)
         return None if shared is None else _by_groups(group, loops, machine, shared)
@@ -63,7 +69,7 @@ def parts_of(group: Group, machine: Machine) -> Parts | None:
     return None if tile is None else _by_items(group, loops, machine, tile)
 
 
-def _kept(loops: Loops, machine: Machine, tile: Tile | GroupTile) -> Made:
+def _kept(loops: Loops, machine: Machine, tile: Tile | GroupTile | FewRows) -> Made:
     key = loops.key(), machine, tile
     if key not in _kernels:
         if len(_kernels) >= _KEPT:
@@ -71,9 +77,20 @@ def _kept(loops: Loops, machine: Machine, tile: Tile | GroupTile) -> Made:
         if isinstance(tile, GroupTile):
             writer = ExchangeTiles if machine.exchange else GroupTiles
             _kernels[key] = [writer(loops, machine, tile).write()]
+        elif isinstance(tile, FewRows):
+            _kernels[key] = [FewRowsKernel(loops, machine, tile).write()]
         else:
             _kernels[key] = Tiles(loops, machine, tile).write()
     return _kernels[key]
+
+
+def _of_few_rows(loops: Loops, machine: Machine, tile: FewRows) -> Parts:
+    value = loops.values
+    ((kernel, arrays),) = _kept(loops, machine, tile)
+    numbers = tuple([loops.value(each.name) for each in kernel.numbers])
+    items = prod(loops.lengths[axis] for axis in tile.roles.batch) * value["groups_n"]
+    steps = value["inner"] * value["size_n"] // tile.lanes
+    return Parts([Launch(kernel, tuple(arrays), numbers, items, steps * tile.rows, steps)], [])
 
 
 def _by_groups(group: Group, loops: Loops, machine: Machine, tile: GroupTile) -> Parts:

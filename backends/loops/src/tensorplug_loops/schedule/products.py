@@ -20,7 +20,7 @@ from tensorplug_loops.schedule.references import is_dense
 from tensorplug_loops.schedule.structures import parameters_in
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from tensorplug.plugin import DType, Expression, Group
     from tensorplug_loops.machine import Machine
@@ -86,28 +86,38 @@ class Tile:
 def factored(group: Group) -> Group | None:
     """Return a group with two reductions, of the factors, in the place of the one of products.
 
-    The result of the first stands for that of the sum of products. None if there is no such sum,
-    or outputs do not have the axes that remain.
+    If a sum of products is added up, there are two for each. The result of the first stands for
+    that of the sum of products. None if there is no such sum, or outputs do not have the axes that
+    remain.
     """
     if len(group.reductions) != 1 or group.folds:
         return None
     (reduction,) = group.reductions
     product = reduction.expression
-    is_sum = reduction.op == "sum" and not reduction.running and product.op == "multiply"
-    if not is_sum or product.dtype not in dt.FLOATING | dt.INTEGER or 0 in group.shape:
+    terms = list(_terms(product))
+    is_sum = reduction.op == "sum" and not reduction.running
+    if (
+        not is_sum
+        or any(term.op != "multiply" for term in terms)
+        or product.dtype not in dt.FLOATING | dt.INTEGER
+        or 0 in group.shape
+    ):
         return None
     kept = tuple(not reduced for reduced in reduction.axes)
     outputs = enumerate(group.outputs)
     if not all(is_dense(group, j) and output.spans == kept for j, output in outputs):
         return None
-    left, right = product.operands
-    return replace(
-        group,
-        reductions=(
-            Reduction("sum", left, reduction.axes),
-            Reduction("sum", right, reduction.axes),
-        ),
-    )
+    factors = [factor for term in terms for factor in term.operands]
+    sums = tuple([Reduction("sum", factor, reduction.axes) for factor in factors])
+    return replace(group, reductions=sums)
+
+
+def _terms(value: Expression) -> Iterator[Expression]:
+    if value.op == "add":
+        for operand in value.operands:
+            yield from _terms(operand)
+    else:
+        yield value
 
 
 def _axes_of(loops: Loops, root: Expression, known: dict[int, frozenset[int]]) -> frozenset[int]:
@@ -135,13 +145,17 @@ def _axes_of_operand(loops: Loops, k: int, known: dict[int, frozenset[int]]) -> 
 def roles_of(loops: Loops) -> Roles | None:
     """Return the roles of axes, the first factor's axes as rows; None if an axis has none."""
     known: dict[int, frozenset[int]] = {}
-    left, right = (_axes_of(loops, root, known) for root in loops.roots[:2])
+    factors = loops.roots[: len(loops.group.reductions)]
+    left, right = (
+        frozenset().union(*(_axes_of(loops, root, known) for root in factors[which::2]))
+        for which in (0, 1)
+    )
     kept = loops.kept()
     inner = tuple(axis for axis, reduced in enumerate(loops.reduced) if reduced)
     batch = tuple(axis for axis in kept if axis in left and axis in right)
     rows = tuple(axis for axis in kept if axis in left and axis not in right)
     columns = tuple(axis for axis in kept if axis in right and axis not in left)
-    if len(batch) + len(rows) + len(columns) < len(kept) or not rows or not columns or not inner:
+    if len(batch) + len(rows) + len(columns) < len(kept) or not inner:
         return None
     return Roles(batch, rows, columns, inner, 0, 1)
 
