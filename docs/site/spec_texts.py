@@ -12,6 +12,7 @@ MEANINGS: dict[str, str] = {
     "alpha": "factor of negative elements",
     "approximate": "whether to use the tanh approximation",
     "axis": "the axis to work along",
+    "b_packed": "dtype of the numbers that each byte of `b` holds several of; None for none",
     "batch_dims": "number of leading axes that `x` and `indices` share",
     "begin": "index at which the slice begins, per axis",
     "begin_mask": _MASK.format("ignore `begin` at"),

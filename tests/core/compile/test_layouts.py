@@ -203,6 +203,41 @@ def test_programs_without_windows_stay_as_they_are() -> None:
     assert [call.plan.spec.name for call in program.calls].count("Transpose") == 3
 
 
+def _turned(x: Any) -> Any:
+    return np.swapaxes(np.asarray(x, np.float64), -1, -2)
+
+
+TALL, SQUARE = _drawn(2, 3, 4), _drawn(2, 4, 4)
+PRODUCTS: dict[str, Any] = {  # the function, its arguments, the result, how many are left
+    "left": (lambda a, b: a.mT @ b, (TALL, TALL), _turned(TALL) @ TALL, 0),
+    "right": (lambda a, b: a @ b.mT, (TALL, TALL), TALL @ _turned(TALL), 0),
+    "both": (lambda a, b: a.mT @ b.mT, (TALL, _drawn(2, 5, 3)), None, 0),
+    "twice": (lambda a, b: a @ tp.matmul(b, a, transpose_b=True).mT, (SQUARE, SQUARE), None, 0),
+    "other axes": (
+        lambda a, b: a @ tp.permute_dims(b, (1, 2, 0)),
+        (SQUARE, _drawn(4, 2, 4)),
+        None,
+        1,
+    ),
+    "needed elsewhere": (lambda a, b: (a @ b.mT, b.mT), (TALL, TALL), None, 1),
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_products_take_transposed_matrices_as_they_are(name: str) -> None:
+    function, arguments, wanted, left = PRODUCTS[name]
+    tensors = [tp.asarray(each) for each in arguments]
+    compiled = tp.compile(function)
+    found, eager = (f(*tensors) for f in (compiled, function))
+    wanted = eager if wanted is None else (wanted,)
+    for own, other in zip(
+        *(x if isinstance(x, tuple) else (x,) for x in (found, wanted)), strict=True
+    ):
+        np.testing.assert_allclose(own.numpy(), np.asarray(other), rtol=1e-5, atol=1e-5)
+    kernels = [call.plan.spec.name for call in compiled.program(*tensors).calls]
+    assert kernels.count("Transpose") == left
+
+
 @pytest.mark.parametrize("strides", [1, 2])
 def test_windows_and_their_gradients(strides: int) -> None:
     """By differences of double precision along a direction."""

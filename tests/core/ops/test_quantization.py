@@ -142,3 +142,46 @@ def test_numbers_are_faked_where_a_backend_lacks_their_dtype(dtype):
     about = tp.iinfo(dtype)
     expected = [min(max(round(n / 0.5), about.min), about.max) * 0.5 for n in x[:-1]]
     assert found.tolist() == [*expected, 0.0]
+
+
+def test_weights_alone_have_the_gradients_of_what_they_stand_for():
+    rng = np.random.default_rng(3)
+    x = tp.asarray(rng.standard_normal((3, 8)).astype("float32"))
+    held, scale = rng.integers(0, 256, (5, 4)).astype("uint8"), tp.ones((5, 2)) * 0.5
+    meant = tp.dequantize(tp.reshape(tp.bitcast(held, "int4"), (5, 8)), scale)
+    packed = {"transpose_b": True, "b_packed": "int4"}
+
+    def quantized(x, scale):
+        return tp.sum(tp.quantized_matmul(x, held, None, scale, **packed) ** 2)
+
+    dx, dscale = tp.grad(quantized, argnums=(0, 1))(x, scale)
+    wanted, dw = tp.grad(lambda x, w: tp.sum((x @ w.T) ** 2), argnums=(0, 1))(x, meant)
+    np.testing.assert_allclose(dx.numpy(), wanted.numpy(), rtol=1e-5)
+    slopes = dw.numpy() * meant.numpy() / 0.5
+    np.testing.assert_allclose(dscale.numpy(), slopes.reshape(5, 2, 4).sum(2), rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("x", "scale", "dtype"),
+    [
+        ("float16", "float16", "float16"),
+        ("bfloat16", "float32", "float32"),
+        ("float64", "float32", "float64"),
+    ],
+)
+def test_weights_alone_give_the_dtype_of_both_floats(x, scale, dtype):
+    q = tp.ones((4, 2), dtype="int8")
+    result = tp.quantized_matmul(tp.ones((1, 4), dtype=x), q, None, tp.ones((2,), dtype=scale))
+    assert (result.dtype.name, result.tolist()) == (dtype, [[4.0, 4.0]])
+
+
+@pytest.mark.parametrize("dtype", ["int4", "int2"])
+def test_packed_numbers_are_saved_as_they_are(dtype, tmp_path):
+    q = tp.quantize(np.arange(-16.0, 16).reshape(4, 8), 4.0, dtype=dtype)
+    each = 8 // q.dtype.bits
+    packed = tp.bitcast(tp.reshape(q, (4, -1, each)), "uint8")
+    tp.save({"w": packed}, tmp_path / "w.safetensors")
+    loaded = tp.load(tmp_path / "w.safetensors")["w"]
+    assert (loaded.dtype.name, loaded.shape) == ("uint8", (4, 8 // each))
+    again = tp.reshape(tp.bitcast(loaded, dtype), (4, 8))
+    assert tp.astype(again, "int8").tolist() == tp.astype(q, "int8").tolist()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import cache
 from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
@@ -42,10 +43,10 @@ _LONG: Final = 1 << 22  # multiplications by a matrix that takes long to read fr
 FEW: Final = 8
 """Rows, at most, of a product that takes as long as reading its larger matrix."""
 
-_few = formed(specs.BATCH_MAT_MUL)
+_BY_FORM: Final = formed(specs.BATCH_MAT_MUL)
 
 
-@kernels.prepare(specs.BATCH_MAT_MUL)
+@kernels.prepare(specs.BATCH_MAT_MUL, dtypes=dt.NUMERIC)
 def batch_mat_mul(
     a: TensorType,
     b: TensorType,
@@ -57,8 +58,49 @@ def batch_mat_mul(
     """Multiply the last two axes; few rows by loops."""
     if _are_few(a, b, out, **attributes):
         with suppress(KernelRefusedError):  # no LLVM
-            return without_warnings(_few(a, b, attributes=attributes, backend=backend, out=out))
+            return by_loops(_BY_FORM, (a, b), attributes, backend, out)
+    if out.dtype in dt.WIDENED:
+        raise KernelRefusedError("BLAS does not know it")
     return _by_blas(a, b, out, **attributes)
+
+
+def by_loops(
+    native: Call,
+    types: tuple[TensorType | None, ...],
+    attributes: dict[str, Any],
+    backend: Backend,
+    out: TensorType,
+) -> Call:
+    """Return a product of few rows; a second matrix that lies transposed is read where it lies.
+
+    Raises:
+        KernelRefusedError: loops are not compiled, or they decline it.
+
+    """
+
+    def prepared(types: tuple[TensorType | None, ...], *, turned: bool) -> Call:
+        asked = {**attributes, "transpose_b": turned}
+        call: Call = native(*types, attributes=asked, backend=backend, out=out)
+        return without_warnings(call)
+
+    a, b, *rest = types
+    assert b is not None
+    turned = attributes["transpose_b"]
+    call = prepared(types, turned=turned)
+    if b.rank != 2 or any(each is not None for each in rest):
+        return call
+    other = TensorType(b.dtype, b.shape[::-1])
+
+    @cache
+    def across() -> Call:
+        return prepared((a, other, *rest), turned=not turned)
+
+    def run(a: Array, b: Array, *rest: Any) -> Array:
+        lies_across = b.flags.f_contiguous and not b.flags.c_contiguous
+        result: Array = across()(a, b.T, *rest) if lies_across else call(a, b, *rest)
+        return result
+
+    return run
 
 
 def _are_few(

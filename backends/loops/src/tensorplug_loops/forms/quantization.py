@@ -138,21 +138,16 @@ class _Few:
         order = (self._column, place) if self._turned else (place, self._column)
         values = [self._loops.read(self._b, *lead, *order)]
         if self._packed is not None:
-            values = self._unpacked(expressions.cast(values[0], dt.int32), self._packed)
+            values = _unpacked(values[0], self._packed)
         return self._centred(values, self._rest[3], work, right=True)
-
-    def _unpacked(self, byte: Expression, dtype: DType) -> list[Expression]:
-        bits, places = dtype.bits, range(0, dt.uint8.bits, dtype.bits)
-        if dtype.min == 0:
-            return [(byte >> at) & ((1 << bits) - 1) for at in places]
-        top = dt.int32.bits - bits
-        return [(byte << top - at) >> top for at in places]
 
     def _centred(
         self, values: list[Expression], zero: Operand | None, work: DType, *, right: bool
     ) -> list[Expression]:
         if zero is not None:
-            by = expressions.cast(self._of(zero, right=right), dt.int32)
+            by = self._of(_as_bytes(zero), right=right)
+            by = _unpacked(by, zero.dtype)[0] if zero.dtype in dt.STORAGE else by
+            by = expressions.cast(by, dt.int32)
             values = [expressions.cast(each, dt.int32) - by for each in values]
         return [expressions.cast(each, work) for each in values]
 
@@ -174,3 +169,18 @@ class _Few:
     def _lead(self, right: bool) -> tuple[int, ...]:  # noqa: FBT001  # which of two
         """Return the leading axes of a factor."""
         return (self._b if right else self._a).shape[:-2]
+
+
+def _as_bytes(x: Operand) -> Operand:
+    """Return numbers of few bits, which have a byte each, as these bytes."""
+    return Operand(TensorType(dt.uint8, x.shape), x.number) if x.dtype in dt.STORAGE else x
+
+
+def _unpacked(held: Expression, dtype: DType) -> list[Expression]:
+    """Return the numbers of few bits that are in a byte."""
+    bits, byte = dtype.bits, expressions.cast(held, dt.int32)
+    places = range(0, dt.uint8.bits, bits)
+    if dtype.min == 0:
+        return [(byte >> at) & ((1 << bits) - 1) for at in places]
+    top = dt.int32.bits - bits
+    return [(byte << top - at) >> top for at in places]

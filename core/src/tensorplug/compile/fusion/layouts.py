@@ -3,7 +3,8 @@
 Backends compute convolutions on images with channels last. One with channels first becomes one
 with channels last between two Transposes. These, and the function's own, are put off as long as
 calls can run in the other order of axes: elementwise calls, joining, slicing, padding, reductions,
-and Reshapes that only split or merge axes. Most meet another Transpose there and vanish.
+and Reshapes that only split or merge axes. Most meet another Transpose there and vanish. A matrix
+product takes transposed matrices as they are.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from tensorplug.compile.fusion.steps import Composite, Elementwise, Steps
 from tensorplug.compile.tracing.calls import Call
 from tensorplug.compile.tracing.values import Constant, Value
 from tensorplug.contract.windows import channel_axis
-from tensorplug.ops import extents, joining, movement, reduction
+from tensorplug.ops import extents, joining, matrix_products, movement, reduction
 from tensorplug.ops.indexing import slicing
 from tensorplug.ops.nn import fused
 from tensorplug.ops.nn.convolution import convolution, depthwise, dilated_pooling, volumes
@@ -55,17 +56,21 @@ def choose_layouts(
 ) -> tuple[list[Call], list[Operand]]:
     """Return a program's calls and results with fewer Transposes; the same ones if there are none.
 
-    Only programs with convolutions or pooling change.
+    In programs without convolutions and pooling, only products take Transposes.
     """
     unchanged = list(calls), list(wanted)
     windowed = find_windowed(calls)
-    if not windowed:
+    rules = _RULES if windowed else _OF_PRODUCTS
+    decisive = windowed or [
+        call for call in calls if call.plan.spec is matrix_products.BATCH_MAT_MUL
+    ]
+    if not decisive:
         return unchanged
-    new = Arrangements(engine, windowed[0].plan.device)
+    new = Arrangements(engine, decisive[0].plan.device)
     steps = Steps(engine)
     for call in calls:
-        rule = _RULES.get(call.plan.spec)
-        if rule is None and _is_elementwise(steps, call):
+        rule = rules.get(call.plan.spec)
+        if rule is None and windowed and _is_elementwise(steps, call):
             rule = _elementwise
         if rule is None or not rule(new, call):
             inputs = [_plain(new, operand) for operand in call.inputs]
@@ -248,8 +253,27 @@ def _reshape(new: Arrangements, call: Call) -> bool:
     return True
 
 
-_RULES: Final[dict[KernelSpec, Rule]] = {
+def _product(new: Arrangements, call: Call) -> bool:
+    """Take matrices whose last two axes are exchanged as they are."""
+    inputs, attributes = [], dict(call.plan.attributes)
+    for operand, flag in zip(call.operands(), ("transpose_a", "transpose_b"), strict=True):
+        source, perm = new.form(operand)
+        *lead, row, column = range(len(perm))
+        is_exchanged = perm == (*lead, column, row)
+        inputs.append(source if is_exchanged else new.plain(operand))
+        attributes[flag] ^= is_exchanged
+    if attributes == call.plan.attributes:
+        return False
+    new.emit(call.plan.spec, inputs, attributes, call.outputs, like=call)
+    return True
+
+
+_OF_PRODUCTS: Final[dict[KernelSpec, Rule]] = {
     movement.TRANSPOSE: _transpose,
+    matrix_products.BATCH_MAT_MUL: _product,
+}
+_RULES: Final[dict[KernelSpec, Rule]] = {
+    **_OF_PRODUCTS,
     joining.CONCAT: _concat,
     movement.RESHAPE: _reshape,
     movement.EXPAND_DIMS: _reshape,
