@@ -108,8 +108,8 @@ def _are_few(
 ) -> bool:
     """Return whether loops are faster than BLAS, since there are few rows.
 
-    BLAS has no narrow floats, NumPy's products of integers are slow, and for two rows or more BLAS
-    reads the matrix several times.
+    BLAS has no narrow floats, NumPy's products of integers are slow. For two rows or more, BLAS
+    reads the matrix several times; for one, it is no faster, and its threads spin afterwards.
     """
     rows = prod(out.shape[:-1]) if b.rank == 2 else out.shape[-2]
     rows, columns = sorted((rows, out.shape[-1]))
@@ -117,7 +117,7 @@ def _are_few(
     if not 0 < rows <= FEW or min(columns, inner) < _FEW or out.dtype not in dt.REAL:
         return False
     is_blas = out.dtype in {dt.float32, dt.float64}
-    return not is_blas or (b.rank == 2 and rows > 1 and rows * columns * inner >= _SPLIT)
+    return not is_blas or (b.rank == 2 and rows * columns * inner >= _SPLIT)
 
 
 def _by_blas(

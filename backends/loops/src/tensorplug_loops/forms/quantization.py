@@ -178,9 +178,11 @@ def _as_bytes(x: Operand) -> Operand:
 
 def _unpacked(held: Expression, dtype: DType) -> list[Expression]:
     """Return the numbers of few bits that are in a byte."""
-    bits, byte = dtype.bits, expressions.cast(held, dt.int32)
-    places = range(0, dt.uint8.bits, bits)
+    bits = dtype.bits
+    *places, last = range(0, dt.uint8.bits, bits)
     if dtype.min == 0:
-        return [(byte >> at) & ((1 << bits) - 1) for at in places]
+        byte = expressions.cast(held, dt.int32)
+        return [*((byte >> at) & ((1 << bits) - 1) for at in places), byte >> last]
+    byte = expressions.cast(expressions.bitcast(held, dt.int8), dt.int32)
     top = dt.int32.bits - bits
-    return [(byte << top - at) >> top for at in places]
+    return [*((byte << top - at) >> top for at in places), byte >> last]
