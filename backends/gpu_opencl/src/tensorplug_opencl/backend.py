@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import sys
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from pyopencl.tools import PooledBuffer, PooledSVM
 
 from tensorplug.plugin import DType, Group, TensorType, expressions
-from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl import device as devices
 from tensorplug_opencl.memory.buffers import DeviceBuffer
+from tensorplug_opencl.memory.exclusive import OF_BUFFER, ExclusiveBuffer, references
 from tensorplug_opencl.opened import OpenedDevice
 
 if TYPE_CHECKING:
@@ -19,20 +18,6 @@ if TYPE_CHECKING:
     import numpy as np
 
     from tensorplug_loops.templates import Sized
-
-
-_references: Final[Callable[[Any], int]] = getattr(sys, "getrefcount", id)
-
-
-def _count_of_buffer() -> int:
-    memory: Any = object()
-    buffer = DeviceBuffer(memory, dt.int8, ())
-    del memory
-    return _references(buffer.memory)
-
-
-_OF_BUFFER: Final = _count_of_buffer()
-"""The number of references to memory of one buffer."""
 
 
 class OpenCLBackend(OpenedDevice):
@@ -121,10 +106,14 @@ class OpenCLBackend(OpenedDevice):
 
         return loops.compile_group(group, self.runtime, form=True)
 
+    def exclusive(self, buffer: DeviceBuffer) -> ExclusiveBuffer | None:
+        """Return a copy that one tensor owns; None of a buffer without elements."""
+        return None if buffer.memory is None else ExclusiveBuffer(self.runtime, buffer)
+
     def owns_memory(self, buffer: DeviceBuffer) -> bool:
         """Return whether the memory is the pool's, and no view or array has it as well."""
         pooled = isinstance(buffer.memory, PooledBuffer | PooledSVM)
-        return pooled and _references(buffer.memory) == _OF_BUFFER
+        return pooled and references(buffer.memory) == OF_BUFFER
 
     def explain_loss(self) -> str:
         """Return why the device is lost; "" while it is not."""
