@@ -9,7 +9,7 @@ from pyopencl.tools import PooledBuffer, PooledSVM
 from tensorplug.plugin import DType, Group, TensorType, expressions
 from tensorplug_opencl import device as devices
 from tensorplug_opencl.memory.buffers import DeviceBuffer
-from tensorplug_opencl.memory.exclusive import OF_BUFFER, ExclusiveBuffer, references
+from tensorplug_opencl.movement.exclusive import OF_BUFFER, ExclusiveBuffer, references
 from tensorplug_opencl.opened import OpenedDevice
 
 if TYPE_CHECKING:
