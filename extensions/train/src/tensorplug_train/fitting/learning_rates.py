@@ -57,17 +57,10 @@ def find_learning_rate(
     most steeply, over the logarithm of the rate (Smith, "Cyclical learning rates for training
     neural networks", 2017). The model is not changed. Losses are read at each step.
 
-    Args:
-        model: a tree of tensors.
-        data: batches, as for ``fit``; data that end are gone over again.
-        objective: as for ``fit``.
-        optimizer: makes an optimizer with a learning rate: ``tp.train.adam``, or a function such
-            as ``lambda rate: tp.train.adamw(rate, weight_decay=0.1)``.
-        lowest: the first rate.
-        highest: the last rate.
-        steps: how many steps there are, 3 or more.
-        key: for noise, as for ``fit``.
-        state: of the model, as for ``fit``.
+    ``model``, ``data``, ``objective``, ``key``, ``state``: as for ``fit``; data that end are gone
+    over again. ``optimizer``: makes an optimizer with a learning rate: ``tp.train.adam``, or a
+    function such as ``lambda rate: tp.train.adamw(rate, weight_decay=0.1)``. ``lowest`` and
+    ``highest``: the first and the last rate; ``steps``: how many there are, 3 or more.
 
     Raises:
         ArgumentError: an argument is not of these kinds; there are no batches; the loss never

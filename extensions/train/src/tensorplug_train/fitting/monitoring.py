@@ -42,12 +42,7 @@ def best_first(values: Iterable[float], mode: Mode) -> list[int]:
 
 
 def check(who: str, monitor: str | None, mode: str, **counts: int) -> None:
-    """Refuse options of what compares epochs.
-
-    Raises:
-        ArgumentError: the name is no text, the mode unknown, or a count no integer from 0.
-
-    """
+    """Refuse a name that is no text, an unknown mode, and a count that is no integer from 0."""
     if monitor is not None and not isinstance(monitor, str):
         raise ArgumentError(f"{who}: monitor must be text or None, got {monitor!r:.60}")
     if mode not in {"min", "max"}:
@@ -58,12 +53,7 @@ def check(who: str, monitor: str | None, mode: str, **counts: int) -> None:
 
 
 def check_names(observers: Iterable[Any], metrics: Iterable[str], *, validated: bool) -> None:
-    """Refuse a ``monitor`` of an observer that no row will have, before an epoch is spent.
-
-    Raises:
-        ArgumentError: there is one; the message has similar names.
-
-    """
+    """Refuse a ``monitor`` of an observer that no row will have, before an epoch is spent."""
     prefixes = ("", "validation_") if validated else ("",)
     measured = [prefix + name for prefix in prefixes for name in metrics]
     names = [*(prefix + "loss" for prefix in prefixes), *measured, "seconds", "epoch", "step"]

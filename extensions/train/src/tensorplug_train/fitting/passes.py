@@ -13,13 +13,7 @@ if TYPE_CHECKING:
 
 
 def check(data: Any, epochs: int, name: str, who: str = "fit") -> None:
-    """Refuse what cannot be gone over so often.
-
-    Raises:
-        ArgumentError: ``data`` is no iterable, is an iterator although there are several epochs,
-            or brings epochs of its own.
-
-    """
+    """Refuse no iterable, an iterator for several epochs, and data with epochs of their own."""
     if not isinstance(data, Iterable):
         raise ArgumentError(f"{who}: {name} must be an iterable of batches, got {data!r:.60}")
     if epochs > 1 and iter(data) is data:

@@ -113,13 +113,9 @@ class Steps:
         return weight, sums
 
     def _alike(self, which: str, batch: Any) -> None:
-        """Compare a batch's structure with that of the first one.
+        """Refuse a batch of another structure than the first one.
 
         This costs nothing in a program: another structure has another signature, so it is traced.
-
-        Raises:
-            ArgumentError: they differ.
-
         """
         structure = tree.tree_map(lambda _leaf: 0, batch)
         tree.matched(

@@ -120,12 +120,7 @@ _stacked: Final = tp.compile(tp.stack)  # outside of a program, each value is a 
 
 
 def check_metrics(metrics: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the metrics by name.
-
-    Raises:
-        ArgumentError: they are not a dict of metrics, or a name has a dot.
-
-    """
+    """Return the metrics by name; refuse what is no dict of them, and names with dots."""
     found = {} if metrics is None else metrics
     members = ("of", "merge", "result", "collects")
     if (

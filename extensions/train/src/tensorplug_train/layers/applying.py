@@ -135,12 +135,7 @@ def step(model: Any, path: str, key: Any) -> str:
 def fitting(
     layer: Any, x: ArrayLike, width: int, what: str = "inputs", ranks: tuple[int, ...] = ()
 ) -> Tensor:
-    """Return ``x`` as a tensor whose last axis must be of ``width``; ``ranks``: how many axes.
-
-    Raises:
-        LayerError: it has another shape.
-
-    """
+    """Return ``x`` as a tensor; another last axis or number of axes is a ``LayerError``."""
     name = type(layer).__name__
     tensor = as_tensor(x, what=f"{name}: x")
     if ranks and tensor.ndim not in ranks:

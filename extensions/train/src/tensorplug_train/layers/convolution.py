@@ -53,21 +53,12 @@ class _Filters(ABC):
         bias_init: Initializer = initializers.zeros,
         dtype: DTypeLike | None = None,
     ) -> Self:
-        """Return a layer with new weights.
+        """Return a layer with new weights, drawn with ``key``.
 
-        Args:
-            key: a key of ``tensorplug.random``.
-            inputs: channels of x.
-            outputs: channels of the result.
-            window: taps along each spatial axis, whose number it decides.
-            stride: see the class; also ``padding``, ``dilation``, ``groups``.
-            padding: see the class.
-            dilation: see the class.
-            groups: see the class; it divides ``inputs`` and ``outputs``.
-            bias: whether there is a bias.
-            weight_init: draws the weight, ``[*window, inputs / groups, outputs]``.
-            bias_init: draws the bias.
-            dtype: of the weights; None for float32.
+        ``inputs``, ``outputs``: channels of x and of the result; ``window``: taps along each
+        spatial axis, whose number it decides; ``bias``: whether there is one; ``weight_init``:
+        draws the weight, ``[*window, inputs / groups, outputs]``, and ``bias_init`` the bias;
+        ``dtype``: of both, None for float32. The rest: see the class.
 
         Raises:
             ArgumentError: ``groups`` does not divide the channels, or ``window`` is no sequence.

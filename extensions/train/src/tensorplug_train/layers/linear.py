@@ -45,20 +45,11 @@ class Linear:
         bias_init: Initializer = initializers.zeros,
         dtype: DTypeLike | None = None,
     ) -> Self:
-        """Return a layer with new weights.
+        """Return a layer with new weights, drawn with ``key``.
 
-        Args:
-            key: a key of ``tensorplug.random``.
-            inputs: the length of the last axis of x.
-            outputs: the length of the last axis of the result.
-            bias: whether there is a bias.
-            weight_init: draws the weight; see ``tp.train.initializers``.
-            bias_init: draws the bias.
-            dtype: of the weights; None for float32.
-
-        Raises:
-            ArgumentError, ShapeError, DTypeError: of the initializers.
-
+        ``inputs``, ``outputs``: lengths of the last axis of x and of the result; ``bias``: whether
+        there is one; ``weight_init``, ``bias_init``: draw them, see ``tp.train.initializers``;
+        ``dtype``: of both, None for float32. Errors are those of the initializers.
         """
         of_weight, of_bias = tp.random.split(key)
         weight = weight_init(of_weight, (inputs, outputs), dtype)
@@ -104,16 +95,11 @@ class Embedding:
         table_init: Initializer = initializers.uniform,
         dtype: DTypeLike | None = None,
     ) -> Self:
-        """Return a layer with a new table.
+        """Return a layer with a new table, drawn with ``key``.
 
-        Args:
-            key: a key of ``tensorplug.random``.
-            rows: how many different integers there are.
-            features: the length of a row.
-            padding_index: an integer whose results are 0, or None.
-            table_init: draws the table; by default from [-0.05, 0.05).
-            dtype: of the table; None for float32.
-
+        ``rows``: how many integers there are; ``features``: the length of a row;
+        ``padding_index``: an integer whose results are 0, or None; ``table_init``: draws the
+        table, by default from [-0.05, 0.05); ``dtype``: of the table, None for float32.
         """
         return cls(table_init(key, (rows, features), dtype), padding_index)
 

@@ -33,12 +33,6 @@ class Dropout:
     rate: float = tp.static_field()
 
     def __post_init__(self) -> None:
-        """Check the rate.
-
-        Raises:
-            ArgumentError: it is out of range.
-
-        """
         if not 0 <= self.rate < 1:
             raise ArgumentError(f"Dropout: rate must be in [0, 1), got {self.rate!r}")
 
@@ -59,16 +53,10 @@ class Dropout:
         key: KeyLike | None = None,
         training: bool = False,
     ) -> tuple[Tensor, Any]:
-        """Return ``x``, in training with random elements set to 0, and the state.
-
-        Args:
-            x: a floating tensor.
-            state: not used.
-            key: a key of ``tensorplug.random``; needed in training.
-            training: whether to drop elements.
+        """Return ``x``, in training with random elements set to 0, and the state as it is.
 
         Raises:
-            ArgumentError: the key is missing.
+            ArgumentError: the key is missing, which training needs.
 
         """
         if not training or not self.rate:
@@ -77,12 +65,7 @@ class Dropout:
 
 
 def needed(key: KeyLike | None, who: str) -> KeyLike:
-    """Return the key that a layer needs in training.
-
-    Raises:
-        ArgumentError: it is None.
-
-    """
+    """Return the key that a layer needs in training; None is an ``ArgumentError``."""
     if key is None:
         raise ArgumentError(f"{who} needs a key in training: apply(model, x, key=..., ...)")
     return key

@@ -242,13 +242,7 @@ class BatchNorm:
         key: KeyLike | None = None,  # noqa: ARG002  # the same for every layer
         training: bool = False,
     ) -> tuple[Tensor, Any]:
-        """Return ``x`` normalized, in its dtype, and the new state.
-
-        Args:
-            x: [..., channels].
-            state: what ``initial_state`` or the last call returned.
-            key: not used.
-            training: whether to use the statistics of x, and to move the state.
+        """Return ``x``, [..., channels], normalized in its dtype, and the new state.
 
         Raises:
             LayerError: the last axis has another length; or, in training, there is only one

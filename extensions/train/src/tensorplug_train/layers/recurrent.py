@@ -128,20 +128,12 @@ class LSTM(_Recurrent):
         recurrent_init: Initializer = initializers.orthogonal,
         dtype: DTypeLike | None = None,
     ) -> Self:
-        """Return layers with new weights.
+        """Return layers with new weights, drawn with ``key``.
 
-        Args:
-            key: a key of ``tensorplug.random``.
-            inputs: features of x.
-            units: of each layer and direction.
-            depth: the number of layers.
-            bidirectional: whether each layer also runs from the last step to the first.
-            bias: whether there are biases.
-            forget_bias: the bias of the forget gate; the others are 0.
-            weight_init: draws the kernels.
-            recurrent_init: draws the recurrent kernels.
-            dtype: of the weights; None for float32.
-
+        ``inputs``: features of x; ``units``: of each layer and direction; ``depth``: the number of
+        layers; ``bidirectional``: whether each also runs from the last step to the first;
+        ``bias``: whether there are biases, 0 but ``forget_bias`` for the forget gate;
+        ``weight_init``, ``recurrent_init``: draw the kernels; ``dtype``: None for float32.
         """
         inits = (weight_init, recurrent_init)
         drawn = cls._drawn(key, inputs, units, depth, inits, dtype, bidirectional=bidirectional)
