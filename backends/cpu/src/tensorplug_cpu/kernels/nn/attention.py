@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tensorplug.plugin import KernelRefusedError, TensorType, specs
+from tensorplug.plugin import TensorType, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.extensions import share_out
 from tensorplug_cpu.jit.families.attention import attend_query
@@ -33,6 +33,7 @@ _LEAST: Final = 1 << 15  # and at least, if there are more: Python has its share
 _KEYS: Final = 512  # of a block
 _HALF: Final = _BLOCK // 2  # scores where there are as many gradients of scores
 _OWN_KEYS: Final = 256  # of a block that adds to sums of its keys and of its queries
+_OWN_QUERIES: Final = 64  # of a strip at least, though causal ones see few keys
 _PIECES: Final = 8  # of the gradients at least, as many as there may be threads
 _FEW: Final = 1 << 18  # multiplications up to which BLAS takes one thread, and so do we
 
@@ -54,8 +55,6 @@ def attention(
     made = None if bias or mask else attend_query((q, k, v), lengths, scale, out, causal=causal)
     if made is not None:
         return made
-    if q.dtype is dt.bfloat16:
-        raise KernelRefusedError("NumPy has no bfloat16")
     options: dict[str, Any] = {"causal": causal, "scale": scale, "out": out}
     return lambda *inputs: _attend(*inputs, **options)
 
@@ -110,7 +109,7 @@ def _attend(
     ]
 
 
-@kernels.register(specs.ATTENTION_GRAD, because="faster")
+@kernels.register(specs.ATTENTION_GRAD, because="faster", dtypes=dt.FLOATING)
 def attention_grad(
     dy: Array,
     q: Array,
@@ -212,7 +211,7 @@ class _Call:
         *,
         causal: bool,
     ) -> _Call:
-        """Convert the inputs of a kernel; float16 is computed in float32, block by block."""
+        """Convert the inputs of a kernel; of k and v, narrow floats become float32 in each block."""
         q, *shared = qkv
         dtype = np.result_type(q.dtype, np.float32)
         *batch, heads = leading = q.shape[:-2] or (1,)
@@ -294,6 +293,8 @@ class _Call:
         scores = batches * heads * queries * keys
         size = min(_BLOCK, max(_LEAST, scores // (2 * _PIECES)))
         rows = max(1, size // max(min(keys, _KEYS) * heads, 1))
+        if self.causal:  # the first queries see few keys
+            rows = min(rows, max(_OWN_QUERIES, -(-queries // 4)))
         for batch in self.batch_slices(size):
             for first in range(0, queries, rows):
                 yield batch, slice(first, min(first + rows, queries))
