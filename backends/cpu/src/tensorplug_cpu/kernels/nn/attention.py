@@ -211,7 +211,7 @@ class _Call:
         *,
         causal: bool,
     ) -> _Call:
-        """Convert the inputs of a kernel; of k and v, narrow floats become float32 in each block."""
+        """Convert the inputs of a kernel; narrow floats of k and v become float32 by blocks."""
         q, *shared = qkv
         dtype = np.result_type(q.dtype, np.float32)
         *batch, heads = leading = q.shape[:-2] or (1,)
