@@ -67,7 +67,7 @@ def assemble(
 def _float32(matrix: Matrix) -> np.ndarray:
     if matrix.scale is not None:
         raise ModelError("a bias, a norm or a table of positions is quantized")
-    return np.asarray(matrix.values, np.float32)
+    return np.array(matrix.values, np.float32)  # a view would keep the whole file mapped
 
 
 def _joined(matrices: Sequence[Matrix]) -> list[Matrix]:

@@ -38,6 +38,8 @@ def read(path: Path) -> tuple[Configuration, dict[str, Any], Tokenizer]:
         if tensor is None:
             return None
         found = matrix(tensor.data, tensor.kind)
+        if not np.shares_memory(found.values, tensor.data):
+            tensor.forget()
         turned = configuration.llama and (".attn_q." in name or ".attn_k." in name)
         return _halved(found, configuration.head_size) if turned else found
 

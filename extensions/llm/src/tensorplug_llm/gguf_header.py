@@ -26,10 +26,20 @@ _FLOATS: Final = {GGMLQuantizationType.F32: np.float32, GGMLQuantizationType.F16
 
 
 class Stored(NamedTuple):
-    """A weight in the file: its kind; floats, or the bytes of each row."""
+    """A weight in the file: its kind; floats, or the bytes of each row; where it is."""
 
     kind: GGMLQuantizationType
     data: np.ndarray
+    mapped: mmap.mmap
+    start: int
+
+    def forget(self) -> None:
+        """Take the weight out of this process's memory; reading it again brings it back."""
+        if hasattr(mmap, "MADV_DONTNEED"):
+            start = -(-self.start // mmap.PAGESIZE) * mmap.PAGESIZE
+            end = (self.start + self.data.nbytes) // mmap.PAGESIZE * mmap.PAGESIZE
+            if start < end:
+                self.mapped.madvise(mmap.MADV_DONTNEED, start, end - start)
 
 
 def read_header(path: Path) -> tuple[dict[str, Any], dict[str, Stored]]:
@@ -102,4 +112,5 @@ class _Header:
             numbers, size = GGML_QUANT_SIZES[kind]
             shape = (*shape[:-1], shape[-1] // numbers * size)
         count = int(np.prod(shape, dtype=np.int64))
-        return Stored(kind, np.frombuffer(self._bytes, dtype, count, start).reshape(shape))
+        data = np.frombuffer(self._bytes, dtype, count, start).reshape(shape)
+        return Stored(kind, data, self._bytes, start)
