@@ -8,8 +8,7 @@ from pyopencl.tools import PooledBuffer, PooledSVM
 
 from tensorplug.plugin import DType, Group, TensorType, expressions
 from tensorplug_opencl import device as devices
-from tensorplug_opencl.memory.buffers import DeviceBuffer
-from tensorplug_opencl.movement.exclusive import OF_BUFFER, ExclusiveBuffer, references
+from tensorplug_opencl.memory.buffers import OF_BUFFER, DeviceBuffer, references
 from tensorplug_opencl.opened import OpenedDevice
 
 if TYPE_CHECKING:
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from tensorplug_loops.templates import Sized
+    from tensorplug_opencl.movement.exclusive import ExclusiveBuffer
 
 
 class OpenCLBackend(OpenedDevice):
@@ -108,6 +108,8 @@ class OpenCLBackend(OpenedDevice):
 
     def exclusive(self, buffer: DeviceBuffer) -> ExclusiveBuffer | None:
         """Return a copy that one tensor owns; None of a buffer without elements."""
+        from tensorplug_opencl.movement.exclusive import ExclusiveBuffer  # late: loads kernels
+
         return None if buffer.memory is None else ExclusiveBuffer(self.runtime, buffer)
 
     def owns_memory(self, buffer: DeviceBuffer) -> bool:

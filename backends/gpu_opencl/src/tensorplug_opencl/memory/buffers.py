@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import sys
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from pyopencl.tools import PooledSVM
 
 from tensorplug.plugin import DType, Shape, TensorType
+from tensorplug.plugin import dtypes as dt
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import pyopencl as cl
     from pyopencl.tools import PooledBuffer
 
@@ -73,3 +77,17 @@ class DeviceBuffer:
         """
         offset = self.offset * self.dtype.itemsize // dtype.itemsize
         return DeviceBuffer(self.memory, dtype, shape, offset, self.capacity)
+
+
+references: Final[Callable[[Any], int]] = getattr(sys, "getrefcount", id)
+
+
+def _count_of_buffer() -> int:
+    memory: Any = object()
+    buffer = DeviceBuffer(memory, dt.int8, ())
+    del memory
+    return references(buffer.memory)
+
+
+OF_BUFFER: Final = _count_of_buffer()
+"""The number of references to memory of one buffer."""

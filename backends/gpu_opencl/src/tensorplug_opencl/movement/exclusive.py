@@ -2,35 +2,19 @@
 
 from __future__ import annotations
 
-import sys
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
-from tensorplug.plugin import dtypes as dt
 from tensorplug_opencl.codegen.layouts import broadcast_strides, row_major
-from tensorplug_opencl.memory.buffers import DeviceBuffer
+from tensorplug_opencl.memory.buffers import OF_BUFFER, references
 from tensorplug_opencl.movement import moving
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tensorplug.plugin import Shape
     from tensorplug_opencl.codegen.layouts import Strides
+    from tensorplug_opencl.memory.buffers import DeviceBuffer
     from tensorplug_opencl.runtime import Runtime
 
     Key = tuple[int | slice | None, ...]
-
-references: Final[Callable[[Any], int]] = getattr(sys, "getrefcount", id)
-
-
-def _count_of_buffer() -> int:
-    memory: Any = object()
-    buffer = DeviceBuffer(memory, dt.int8, ())
-    del memory
-    return references(buffer.memory)
-
-
-OF_BUFFER: Final = _count_of_buffer()
-"""The number of references to memory of one buffer."""
 
 
 class ExclusiveBuffer:
