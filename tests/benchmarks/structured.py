@@ -148,6 +148,11 @@ def _parts() -> Iterator[Row]:
         "",
         **ends,
     )
+    at = lambda: np.array([1], np.int32)  # noqa: E731
+    read = lambda n, d: [made("signed", n, d), at()]  # noqa: E731
+    yield row("DynamicSlice", lambda x, at: x[at[0] : at[0] + 8], read, "f", sizes=(8,))
+    write = lambda n, d: [made("signed", n, d), made("signed", 8, d), at()]  # noqa: E731
+    yield row("DynamicUpdateSlice", lambda x, value, _: _put_in(x, value), write, "f")
 
 
 def _put_in(x: Array, value: Array) -> Array:
