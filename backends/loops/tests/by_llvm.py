@@ -47,7 +47,11 @@ def compile_group(group, vector_bytes=32):
 
 def run(group, described, arrays, strip=4):
     """Return the outputs of a group, each of one axis, and as long as whole strips."""
-    program = plan(group, described)
+    return run_program(plan(group, described), arrays, strip)
+
+
+def run_program(program, arrays, strip=1):
+    """Return the outputs of a program, likewise."""
 
     def empty(dtype, size):
         return np.empty(-(-size // strip) * strip, dtype.numpy)
