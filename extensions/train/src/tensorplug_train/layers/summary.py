@@ -171,22 +171,15 @@ class _Recorder:
         if opened is None:
             return model
         names, children, build, _ = opened
-        if isinstance(model, Sequential):
-            copied: Any = Sequential(
-                tuple(
-                    self._function(each, f"{path}[{at}]")
-                    if is_function(each)
-                    else self.recorded(each, f"{path}[{at}]")
-                    for at, each in enumerate(model.layers)
-                )
-            )
-        else:
-            copied = build(
-                [
-                    self.recorded(child, step(model, path, name))
-                    for name, child in zip(names, children, strict=True)
-                ]
-            )
+        functions = isinstance(model, Sequential)  # which are no children, but have rows
+        if functions:
+            names, children = range(len(model.layers)), model.layers
+            build = lambda parts: Sequential(tuple(parts))  # noqa: E731  # as the other one
+        parts = []
+        for name, child in zip(names, children, strict=True):
+            make = self._function if functions and is_function(child) else self.recorded
+            parts.append(make(child, step(model, path, name)))
+        copied: Any = build(parts)
         methods = {
             name: self._method(getattr(type(model), name), model, path)
             for name in ("__call__", "apply")
