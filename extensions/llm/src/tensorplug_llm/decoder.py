@@ -46,12 +46,13 @@ def step(
         within = tp.minimum(places, configuration.context - 1)  # padding may lie beyond
         x = x + tp.take(parameters["positions"], within, axis=0)
     starts = windows(positions)
+    frequencies = tp.asarray(configuration.frequencies)  # one constant: blocks share the angles
     written: list[tp.Tensor] = []
     for block in parameters["blocks"]:
         inputs = products(
             normalize(configuration, block["attention_norm"], x), block["attention_in"]
         )
-        q, k, v = heads(configuration, inputs, places)
+        q, k, v = heads(configuration, inputs, places, frequencies)
         keys, values = (
             write(cache[len(written) + which], new, starts) for which, new in enumerate((k, v))
         )
@@ -128,7 +129,7 @@ def floats(weight: Matrix) -> tp.Tensor:
 
 
 def heads(
-    configuration: Configuration, joined: tp.Tensor, places: tp.Tensor
+    configuration: Configuration, joined: tp.Tensor, places: tp.Tensor, frequencies: tp.Tensor
 ) -> tuple[tp.Tensor, tp.Tensor, tp.Tensor]:
     """Return queries, keys and values, each [batch, heads, n, size], turned by their places."""
     h, k = configuration.heads, configuration.key_heads
@@ -140,7 +141,6 @@ def heads(
         apart = tp.swapaxes(tp.reshape(joined, (batch, n, total, size)), 1, 2)
     turned = apart[:, : h + k]
     if configuration.llama:
-        frequencies = tp.asarray(configuration.frequencies)
         turned = tp.nn.rotary(turned, places[:, None], frequencies=frequencies)
     return turned[:, :h], turned[:, h:], apart[:, h + k :]
 
