@@ -78,7 +78,8 @@ def fit(
         objective: ``objective(model, batch)``, which returns the loss, of rank 0, or the loss and
             an ``Outcome``. It also gets, by keyword, those of ``state``, ``key`` (for noise, or
             None) and ``training`` (a bool) that it has parameters for. ``supervised`` makes one.
-        optimizer: what ``adam`` and the others return; ``LossScaled`` scales the loss.
+        optimizer: what ``adam`` and the others return, or an object with their ``init`` and
+            ``step``; ``LossScaled`` scales the loss.
         epochs: how often to go over the data.
         key: from which each step derives a key of its own, by its number. Needed for noise.
         validation: like ``data``: batches for which the loss and the metrics are computed after
