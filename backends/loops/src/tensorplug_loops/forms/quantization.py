@@ -106,15 +106,17 @@ class _Few:
         return self._loops.write(self._out, expressions.cast(total, self._out.dtype))
 
     def floats(self) -> Form:
-        """Return the form of floats times integers that are scaled first."""
+        """Return the form of floats times integers, of which those in a block are scaled first."""
         b_scale = self._rest[1]
         of = [] if b_scale is None else [b_scale.dtype]
         work = dt.promote([self._a.dtype, self._out.dtype, *of]).compute
         left, right = self._lefts(work), self._rights(work)
-        if b_scale is not None:
-            by = expressions.cast(self._of(b_scale, right=True), work)
+        by = None if b_scale is None else expressions.cast(self._of(b_scale, right=True), work)
+        if by is not None and self._count > 1:
             right = [each * by for each in right]
         total = self._sum(left, right)
+        if by is not None and self._count == 1:
+            total = total * by
         return self._loops.write(self._out, expressions.cast(total, self._out.dtype))
 
     def _sum(self, left: list[Expression], right: list[Expression]) -> Expression:
