@@ -39,6 +39,7 @@ _SUMS: Final = 8  # vectors of sums that are in registers
 _COLUMNS: Final = 4  # read at the same time, at most
 _VECTORS: Final = 4  # of a column, one after the other in a turn of a loop
 _SIZE: Final = 128  # columns of an item, at most
+_COPIED: Final = 64  # likewise, at least, where it copies rows
 _LONG: Final = 1024  # likewise, where lanes are columns
 _SUMMED: Final = 8  # inner elements that are added at the same time, where lanes are columns
 _ADDED: Final = 8192  # likewise, one after the other
@@ -119,7 +120,7 @@ def tile_of(loops: Loops, roles: Roles, machine: Machine) -> FewRows | None:
     batch = length_along(loops, roles.batch)
     room = _SIZE if across else _LONG // (1 if rows <= _NEAR else 2)
     turn = columns if across else lanes
-    size = max(turn, min(room, -(-n * batch // _ITEMS)))
+    size = max(turn, _COPIED if copied else 1, min(room, -(-n * batch // _ITEMS)))
     chunks = -(-loops.lengths[roles.inner[0]] // part)
     loops.values.update(
         rows=m,
@@ -209,8 +210,12 @@ class FewRowsKernel(Panels):
         w, tile = self.w, self._tile
         if tile.copied:
             self._copy_rows(low, high)
-        with w.loop(None, self._first, self._end, step=tile.columns) as column:
-            self._across(column, low, high, chunk)
+        # The columns of a turn are far apart: each is read after its neighbour, as memory lies.
+        count = w.let((self._end - self._first) + (tile.columns - 1))
+        turns, _ = w.divided(count, number(tile.columns))
+        with w.loop(None, ZERO, turns) as turn:
+            places = [w.let(turn + turns * at) if at else turn for at in range(tile.columns)]
+            self._across(places, low, high, chunk)
 
     def _copy_rows(self, low: Expression, high: Expression) -> None:
         w, tile, inner = self.w, self._tile, self._tile.roles.inner
@@ -254,13 +259,17 @@ class FewRowsKernel(Panels):
             self.w.emit(Assign(name, total + a * b))
 
     def _across(
-        self, first: Expression, low: Expression, high: Expression, chunk: Expression | None
+        self,
+        places: Sequence[Expression],
+        low: Expression,
+        high: Expression,
+        chunk: Expression | None,
     ) -> None:
-        """Write the sums of some columns, whose lanes are inner elements."""
+        """Write the sums of columns at these places of the item's; lanes are inner elements."""
         w, tile, inner = self.w, self._tile, self._tile.roles.inner
         last = w.let(self._end - 1)
         columns = [
-            w.places(tile.roles.columns, w.least(first + at, last)) for at in range(tile.columns)
+            w.places(tile.roles.columns, w.least(self._first + place, last)) for place in places
         ]
         zero = ex.constant(0, self._dtype)
         sums = [
@@ -286,10 +295,10 @@ class FewRowsKernel(Panels):
             self._along(inner[:-1], (low, high), innermost)
         else:
             innermost()
-        for at, names in enumerate(sums):
+        for place, names in zip(places, sums, strict=True):
             for row, name in enumerate(names):
-                place = w.let((first - self._first) + (row * tile.room + at))
-                self._keep(place, self._sum_of_lanes(name), chunk)
+                own = w.let(place + row * tile.room)
+                self._keep(own, self._sum_of_lanes(name), chunk)
 
     def _add_vectors(
         self,
