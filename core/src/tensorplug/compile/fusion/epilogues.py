@@ -118,7 +118,11 @@ class _Finder:
     def __init__(self, engine: Engine, calls: Sequence[Call], results: Iterable[Operand]) -> None:
         self._calls = calls
         self._places = {output: at for at, call in enumerate(calls) for output in call.outputs}
-        self._uses = Counter(operand for call in calls for operand in call.operands())
+        self._users: dict[Operand, list[Call]] = {}
+        for call in calls:
+            for operand in call.operands():
+                self._users.setdefault(operand, []).append(call)
+        self._uses = Counter({operand: len(users) for operand, users in self._users.items()})
         self._uses.update(results)
         self._steps = Steps(engine)
 
@@ -150,13 +154,15 @@ class _Finder:
 
     def _joins_a_group(self, x: Operand) -> bool:
         """Return whether calls that use ``x`` may be in a group, which then adds a bias too."""
-        using = [call for call in self._calls if x in call.operands()]
-        return any(has_step(self._steps, call) for call in using)
+        return any(has_step(self._steps, call) for call in self._users.get(x, ()))
 
     def _is_ended(self, x: Operand) -> bool:
         """Return whether an activation is all that uses ``x``; then the match is found there."""
-        using = [call for call in self._calls if x in call.operands()]
-        ends = [call for call in using if call.plan.spec in _ACTIVATIONS and _is_own(call)]
+        ends = [
+            call
+            for call in self._users.get(x, ())
+            if call.plan.spec in _ACTIVATIONS and _is_own(call)
+        ]
         return self._uses[x] == len(ends) == 1
 
     def _biased(self, call: Call) -> _Match | None:
