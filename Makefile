@@ -18,7 +18,7 @@ DOCUMENTED := core backends/loops backends/cpu $(EXTENSIONS) tests/conformance
 
 # The CPU's loops are compiled by LLVM. On a machine without an OpenCL driver the other extra brings
 # the runtime of a CPU.
-extra = $(if $(filter backends/cpu,$(1)),[jit])$(if $(filter backends/gpu_opencl,$(1)),[cpu])
+extra = $(if $(filter backends/cpu,$(1)),[jit])$(if $(filter backends/gpu_opencl,$(1)),[cpu])$(if $(filter extensions/llm,$(1)),[server])
 editable = $(foreach path,$(1),-e "./$(path)$(call extra,$(path))")
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 

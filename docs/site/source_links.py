@@ -38,7 +38,8 @@ def place(module: str, name: str) -> str:
     value = inspect.unwrap(getattr(value, "__func__", value))
     owner = getattr(value, "__module__", "").partition(".")[0]
     ours = owner == package or owner.startswith(f"{package}_")  # an extension brings it
-    if ours and (inspect.isfunction(value) or inspect.isclass(value)):
+    written = inspect.isfunction(value) and value.__code__.co_name == value.__name__
+    if ours and (written or inspect.isclass(value)):  # others come from a table, line by line
         lines, first = inspect.getsourcelines(value)
         return _place(inspect.getsourcefile(value), first, first + len(lines) - 1)
     for each in _homes(home, last):  # a field, a constant or another name of a type
