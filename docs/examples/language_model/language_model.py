@@ -34,7 +34,8 @@ def surprise(model: llm.Model, text: str) -> list[tuple[str, float]]:
 
 def draw(path: Path, texts: dict[str, list[tuple[str, float]]]) -> None:
     """Draw a bar for each token of each text."""
-    figure, axes = plt.subplots(len(texts), 1, figsize=(9, 2.6 * len(texts)), squeeze=False)
+    size = 9, 2.6 * len(texts)
+    figure, axes = plt.subplots(len(texts), 1, figsize=size, sharey=True, squeeze=False)
     for axis, (title, tokens) in zip(axes[:, 0], texts.items(), strict=True):
         heights = [bits for _, bits in tokens]
         axis.bar(range(len(tokens)), heights, color="tab:blue")
