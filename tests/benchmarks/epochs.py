@@ -198,6 +198,13 @@ def keras(model: str, backend: str) -> Epoch:
     import keras
     from keras import layers
 
+    class Positions(layers.Layer):
+        def build(self, _shape: Any) -> None:
+            self.table = self.add_weight(shape=(CONTEXT, WIDTH))
+
+        def call(self, x: Any) -> Any:
+            return x + self.table
+
     x, labels = arrays(model)
     h = inputs = keras.Input(x.shape[1:], dtype=x.dtype.name)
     if model == "MLP":
@@ -207,8 +214,7 @@ def keras(model: str, backend: str) -> Epoch:
             h = layers.MaxPool2D()(layers.Conv2D(filters, 3, padding="same", activation="relu")(h))
         h = layers.Flatten()(h)
     else:
-        h = layers.Embedding(CHARACTERS, WIDTH)(h)
-        h = h + layers.Embedding(CONTEXT, WIDTH)(keras.ops.arange(CONTEXT))
+        h = Positions()(layers.Embedding(CHARACTERS, WIDTH)(h))
         for _ in range(LAYERS):
             seen = layers.LayerNormalization()(h)
             seen = layers.MultiHeadAttention(HEADS, WIDTH // HEADS)(

@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 
 import tensorplug as tp
-from tensorplug.plugin import specs
+from tensorplug.plugin import TensorType, specs
+from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.extensions import share_out
 from tensorplug_cpu.kernels.nn import attention as kernel
+from tensorplug_cpu.kernels.nn import attention_blocks
 
 attend = tp.nn.scaled_dot_product_attention
 rng = np.random.default_rng(21)
@@ -22,7 +24,9 @@ rng = np.random.default_rng(21)
 
 @pytest.fixture(scope="module", autouse=True)
 def _cpu():
-    with tp.use_backend("cpu"):
+    """Blocks for short sequences, too."""
+    with tp.use_backend("cpu"), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernel, "_WHOLE", range(0))
         yield
 
 
@@ -156,6 +160,16 @@ def test_results_do_not_depend_on_the_number_of_threads():
     assert [len(item.split()) for item in found] == [12]
 
 
+def test_short_sequences_are_computed_all_at_once(monkeypatch):
+    monkeypatch.setattr(kernel, "_WHOLE", range(1 << 15, 1 << 23))
+    how = {}
+    for queries, keys in ((8, 8), (199, 257), (1, 257), (4096, 4096)):
+        q, k = TensorType(dt.float32, (2, queries, 9)), TensorType(dt.float32, (2, keys, 9))
+        how[queries, keys] = tp.explain(specs.ATTENTION, [q, k, k, None, None, None]).how
+    expected = ["native", "decomposed", "native", "native"]
+    assert list(how.values()) == expected
+
+
 @pytest.mark.parametrize("shape", [(1, 2048, 4), (8, 256, 4)], ids=str)
 def test_there_is_work_for_eight_threads(shape, monkeypatch):
     shared = []
@@ -164,7 +178,7 @@ def test_there_is_work_for_eight_threads(shape, monkeypatch):
         shared.append(count)
         share_out(work, count)
 
-    monkeypatch.setattr(kernel, "share_out", counted)
+    monkeypatch.setattr(attention_blocks, "share_out", counted)
     qkv = [tp.asarray(rng.standard_normal(shape)) for _ in "qkv"]
     y, vjp = tp.vjp(attend, *qkv)
     vjp(y)

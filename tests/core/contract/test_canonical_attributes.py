@@ -18,7 +18,7 @@ from tensorplug.plugin import specs
 if TYPE_CHECKING:
     from tensorplug.contract.spec import KernelSpec
 
-MAY_BE_NONE: dict[tuple[str, str], str] = {}  # kernel and attribute -> why
+MAY_BE_NONE = {("QuantizedMatMul", "b_packed"): "b is not packed"}  # kernel, attribute -> why
 NOT_ACCEPTED_AGAIN = {"Draw": "takes TensorFlow.js's options, delivers the alpha in them"}
 
 _BY_NAME = {spec.name: spec for spec in specs}

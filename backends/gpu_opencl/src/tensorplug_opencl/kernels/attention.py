@@ -34,6 +34,8 @@ T = TypeVar("T")
 
 kernels = KernelTable()
 
+_WHOLE: Final = range(1 << 15, 1 << 23)  # scores, which groups compute in half the time
+_LOOPS: Final = 4  # bytes of a number, fewer of which are converted first
 _WIDEST: Final = 256  # features that a work-item has private memory for; CPUs and GPUs get slow
 _MOST_HEADS: Final = 8  # that share keys, whose sums are in registers, or near
 _LEADING: Final = 8  # leading axes, as many as an OpenCL vector has numbers
@@ -156,6 +158,10 @@ class _Call(NamedTuple):
             if lengths is not None and lengths.rank and lengths.shape[-1] != 1:
                 raise KernelRefusedError("heads that share keys must share the lengths")
             sharing = leading[-1]
+        few = q.shape[-2] > 1 and math.prod((*q.shape[:-1], qkv[1].shape[-2])) in _WHOLE
+        plain = sharing == 1 and lengths is None and q.dtype.itemsize >= _LOOPS
+        if backend.runtime.is_cpu and few and plain:
+            raise KernelRefusedError("a processor computes so few scores all at once")
         return cls(backend, qkv, operands, sharing, scale, causal)
 
     @property

@@ -52,8 +52,8 @@ def rotary(
     Examples:
         >>> x = tp.asarray([[1.0, 0.0], [1.0, 0.0]])
         >>> tp.nn.rotary(x, [0, 1])  # the second row turns by one radian
-        Tensor([[1.    , 0.    ],
-                [0.5403, 0.8415]], dtype=float32, device='cpu')
+        Tensor([[1.       , 0.       ],
+                [0.5403023, 0.841471 ]], dtype=float32, device='cpu')
         >>> k = tp.ones((2, 8, 1, 64))  # one new key of each head, in a text at position 17
         >>> tp.nn.rotary(k, [17]).shape
         (2, 8, 1, 64)

@@ -71,7 +71,7 @@ TYPICAL: Final[Mapping[str, tuple[tuple[str | None, ...], Mapping[str, Any]]]] =
     "MaxPool3D": ((_VOLUME,), _HALF),
     "MaxPool3DGrad": (("1 e e e c", _VOLUME, "largest"), _HALF),
     "Pool": ((_IMAGE,), {"window_shape": 2, "pooling_type": "max", "strides": 2, "pad": "valid"}),
-    "ScaledDotProductAttention": (("8 q 64", "8 q 64", "8 q 64", None, None), {}),
+    "ScaledDotProductAttention": (("8 q 64", "8 q 64", "8 q 64", None, None, None), {}),
     "GRU": (("b t g", "u g", "g", "b u", None), {}),
     "GRUGrad": (("b t u", "b t g", "u g", "g", "b u", "b t u", None), {}),
     "LSTM": (("b t l", "u l", "b u", "b u", None), {}),

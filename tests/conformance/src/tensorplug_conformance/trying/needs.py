@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 
 
 def _quantized(case: Case) -> set[DType]:
-    """Return the dtypes that floats, and integers of less than a byte, become on the way."""
+    """Return the dtypes that floats, integers of less than a byte and packed ones become."""
     a, b, _, _, *zero_points = case.inputs
-    needed = set()
+    packed = case.attributes.get("b_packed")
+    needed = set() if packed is None else {dt.of(packed), dt.unpacked(dt.of(packed))}
     for factor, zero_point in zip((a, b), zero_points, strict=True):
         dtype = dt.of(factor.dtype)  # type: ignore[union-attr]  # an array
         if dtype in dt.FLOATING:
