@@ -62,7 +62,7 @@ class Multiplication:
         tiles, depth = -(-rows // positions), even(inner, _TERMS)
         parts = max(1, -(-_PARTS * (thread_count() - 1) // count))
         most = even(tiles, max(1, _BLOCK // (depth * positions)))
-        again = sizes[0] * inner * (1 if turned else _READ)
+        again = rows * inner * (1 if turned else _READ)
 
         def cost(sides: int, copied: int) -> tuple[float, int, int]:
             """Return what so many parts of the columns cost, their number and that of the rows."""
