@@ -114,7 +114,9 @@ def tile_of(loops: Loops, roles: Roles, machine: Machine) -> FewRows | None:
         terms = _TERMS * lanes
         if inside > min(depth, terms):
             return None
-        part = min(part, (min(terms, depth) if copied else terms) // inside)
+        most = (min(terms, depth) if copied else terms) // inside
+        if part > most:  # in turns of the loop, as they ``rest`` counts them
+            part = most if len(roles.inner) > 1 else most & -(vectors * lanes)
     elif k > _ADDED:
         return None
     batch = length_along(loops, roles.batch)
