@@ -1,12 +1,19 @@
-"""Groups through llvmlite, with vectors of any width: a function of NumPy arrays."""
+"""Groups through llvmlite, with vectors of any width: a function of NumPy arrays.
+
+All memory that a kernel is to write is full of numbers that would show in its outputs.
+"""
 
 from __future__ import annotations
 
 import ctypes
+from dataclasses import replace
 
 import llvmlite.binding as llvm
 import numpy as np
 
+from tensorplug.plugin import dtypes as dt
+from tensorplug.plugin import expressions as ex
+from tensorplug_loops import statements as st
 from tensorplug_loops.dialects.llvm import write
 from tensorplug_loops.machine import Machine
 from tensorplug_loops.schedule import plan
@@ -14,6 +21,23 @@ from tensorplug_loops.schedule import plan
 
 def machine(vector_bytes):
     return Machine(vector_bytes=vector_bytes, masked=True, narrow=frozenset({"float16"}))
+
+
+def _full(dtype):
+    return float("nan") if dtype in dt.FLOATING else 1 if dtype is dt.bool_ else dtype.max
+
+
+def dirtied(kernel):
+    """Return a kernel that fills each item's own memory at its beginning."""
+    body = []
+    for number, statement in enumerate(kernel.body):
+        body.append(statement)
+        if isinstance(statement, st.Shared):
+            index, dtype = f"dirty{number}", statement.dtype
+            store = st.Store(statement.name, st.variable(index), ex.constant(_full(dtype), dtype))
+            ends = (ex.constant(at, dt.int64) for at in (0, statement.length))
+            body.append(st.Loop(index, *ends, (store,)))
+    return replace(kernel, body=tuple(body))
 
 
 def load(text):
@@ -54,13 +78,13 @@ def run_program(program, arrays, strip=1):
     """Return the outputs of a program, likewise."""
 
     def empty(dtype, size):
-        return np.empty(-(-size // strip) * strip, dtype.numpy)
+        return np.full(-(-size // strip) * strip, _full(dtype), dtype.numpy)
 
     outputs = [empty(type_.dtype, type_.size) for type_ in program.outputs]
     buffers = [*map(np.ascontiguousarray, arrays), *outputs]
     buffers += [empty(dtype, size) for dtype, size in program.temporaries]
     for launch in program.launches:
-        _, address = load(write(launch.kernel))
+        _, address = load(write(dirtied(launch.kernel)))
         pointers = [buffers[number].ctypes.data for number in launch.arrays]
         block = [0, launch.items, 1, *pointers, *launch.numbers]
         function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)

@@ -44,6 +44,7 @@ _MEBIBYTE: Final = 1 << 20
 _UNREAD: Final = 32 * _MEBIBYTE  # bytes of events; a verdict has some kilobytes
 _TAIL: Final = _MEBIBYTE  # bytes of what it printed, in which the crash is
 _QUOTED: Final = 60  # bytes of a line
+_DIRTY: Final = {"MALLOC_PERTURB_": "1"}  # glibc fills new memory, so what nobody wrote shows
 _KINDS: Final = ("begin", "backend", "done", "broken")
 
 
@@ -82,6 +83,7 @@ class WorkerProcess:
             stderr=self._output,
             text=True,
             encoding="utf-8",
+            env={**_DIRTY, **os.environ},
             # The terminal's Ctrl-C is for the supervisor, which ends the workers.
             process_group=0 if kept else None,
         )
