@@ -19,6 +19,7 @@ from tensorplug.plugin import KernelRefusedError, TensorType, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.execution.floating_point import without_warnings
 from tensorplug_cpu.jit.families import matrices
+from tensorplug_cpu.jit.families.codes import product_by_codes
 from tensorplug_cpu.jit.forms import formed
 from tensorplug_cpu.kernel_table import Kernels
 from tensorplug_cpu.kernels.matrix_products import FEW
@@ -51,7 +52,7 @@ def quantized_mat_mul(
     backend: Backend,
     out: TensorType,
 ) -> Call:
-    """Multiply float32 copies of the integers, part by part; few rows by loops."""
+    """Multiply float32 copies of the integers, part by part; few rows, or floats, by loops."""
     transpose_b, b_packed = attributes["transpose_b"], attributes["b_packed"]
     if (prod(a.shape[:-1]) if b.rank == 2 else a.shape[-2]) <= FEW:
         operands = a, b, a_scale, b_scale, a_zero_point, b_zero_point
@@ -59,6 +60,16 @@ def quantized_mat_mul(
             return without_warnings(
                 _few(*operands, attributes=attributes, backend=backend, out=out)
             )
+    if a_scale is None and a.dtype in dt.FLOATING:
+        weights = b_scale, b_zero_point, None
+        by_codes = product_by_codes(
+            *(a, b, weights, out), transpose_b=transpose_b, b_packed=b_packed
+        )
+        return without_warnings(
+            lambda a, b, _a_scale, scale, _a_zero_point, zero_point: by_codes(
+                a, b, scale, zero_point, None
+            )
+        )
     if not {a.dtype, b.dtype} <= dt.WHOLE:
         raise KernelRefusedError("only products of integers are exact")
     if transpose_b or b_packed is not None:

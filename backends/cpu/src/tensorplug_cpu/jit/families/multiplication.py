@@ -9,14 +9,14 @@ import numpy as np
 
 from tensorplug_cpu.execution.parallel import thread_count
 from tensorplug_cpu.jit.loops.calls import address, dense
-from tensorplug_cpu.jit.loops.multiplication import Layout, multiply_function
+from tensorplug_cpu.jit.loops.multiplication import Codes, Layout, codes_of_word, multiply_function
 from tensorplug_cpu.jit.loops.panels import to_panels
 from tensorplug_cpu.jit.loops.partitions import even, make_calls, tile_size
 from tensorplug_cpu.jit.loops.prepared import prepare
 from tensorplug_cpu.memory.pool import allocator
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from tensorplug.plugin import Shape
     from tensorplug_cpu.arrays import Array
@@ -24,10 +24,12 @@ if TYPE_CHECKING:
     Native = Callable[..., Array]
 
 
-_TERMS: Final = 384  # numbers added one after the other; of a panel, they stay in the first cache
+TERMS: Final = 384  # numbers added one after the other; of a panel, they stay in the first cache
 _BLOCK: Final = 1 << 17  # elements of the first matrix in a block: of a second-level cache
 _SECOND: Final = 1 << 16  # elements of the second matrix that a part copies: likewise
 _PARTS: Final = 4  # for each thread beside the first, where there is work for so many
+_BYTE: Final = 8  # bits
+_WORD: Final = 4  # bytes
 _READ: Final = 0.25  # what it takes to read an element once more, if to copy one takes 1
 
 
@@ -40,6 +42,8 @@ class Multiplication:
         dtype: float32 or float64.
         turned: whether the first matrices are [..., inner, rows].
         across: whether the second ones are [..., columns, inner].
+        block: neighbouring terms that share what codes stand for, if the only second matrix is
+            one of codes (``by_codes``).
 
     """
 
@@ -51,6 +55,7 @@ class Multiplication:
         *,
         turned: bool = False,
         across: bool = False,
+        block: int = 1,
     ) -> None:
         rows, inner, columns = sizes
         count = prod(result) // (rows * columns)
@@ -59,7 +64,8 @@ class Multiplication:
         self._sizes, self._name, self._type = sizes, dtype.name, dtype
         self._turned, self._across = turned, across
         positions, panel = size.positions, size.lanes * size.vectors
-        tiles, depth = -(-rows // positions), even(inner, _TERMS)
+        tiles, depth = -(-rows // positions), block * even(inner // block, TERMS // block)
+        self._block = block
         parts = max(1, -(-_PARTS * (thread_count() - 1) // count))
         most = even(tiles, max(1, _BLOCK // (depth * positions)))
         again = rows * inner * (1 if turned else _READ)
@@ -90,6 +96,17 @@ class Multiplication:
         b, across = _laid(b, across=self._across)
         return self._filled(a, b, Layout(turned=False, panels=False, across=across), *epilogue)
 
+    def by_codes(self, a: Array, b: Array, codes: Codes, numbers: Sequence[Array | None]) -> Array:
+        """Return the product by what codes stand for, whose bytes are ``b``.
+
+        ``numbers``: scales, zero points and offsets in float32, [inner / block, columns] each.
+        """
+        # Matrices of bytes with several codes are not read across, unless they lie so.
+        b, across = _laid(b if codes.bits == _BYTE else dense(b), across=self._across)
+        b = b.copy() if address(b) % _WORD else b
+        layout = Layout(turned=False, panels=False, across=across, codes=codes)
+        return self._filled(a, b, layout, numbers=numbers)
+
     def bind(self, b: Array, *epilogue: Any) -> Native:
         """Return the products by ``b``, which is kept as loops read it."""
         form = "panels of products", self._size[:2], self._across
@@ -110,6 +127,7 @@ class Multiplication:
         bias: Array | None = None,
         slope: Array | None = None,
         epilogue: str = "linear",
+        numbers: Sequence[Array | None] = (None, None, None),
     ) -> Array:
         a, turned = _laid(a, across=self._turned)
         layout, result = layout._replace(turned=turned), self._allocate()
@@ -118,12 +136,13 @@ class Multiplication:
         )
         rows, inner, columns = self._sizes
         parts, of_a, of_b = self._of_parts[layout.panels]
-        ends = [0 if array is None else address(array) for array in (bias, slope)]
+        ends = [0 if array is None else address(array) for array in (bias, slope, *numbers)]
+        across = inner // (1 if layout.codes is None else codes_of_word(layout.codes.bits))
         pointers = [address(a), address(b), address(result), *ends]
         integers = [
             *parts,
-            *(rows if turned else inner, inner if layout.across else columns),
-            0 if layout.panels else of_b,
+            *(rows if turned else inner, across if layout.across else columns),
+            *(0 if layout.panels else of_b, self._block),
         ]
         make_calls([(function, pointers, integers)], of_a + of_b, self._type, self._work)
         return result

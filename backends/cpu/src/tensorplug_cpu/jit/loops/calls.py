@@ -10,7 +10,7 @@ import numpy as np
 from tensorplug_cpu.execution.parallel import in_parts, together
 from tensorplug_cpu.jit.codegen.settings import is_worthwhile
 from tensorplug_cpu.jit.loops.addresses import address
-from tensorplug_cpu.memory.pool import empty
+from tensorplug_cpu.memory.pool import LARGE, empty
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -38,9 +38,12 @@ def dense(array: Array) -> Array:
     flags = array.flags
     if flags.c_contiguous and flags.aligned:
         return array
-    if not is_large(array.size):
+    if array.nbytes < LARGE:
         return np.require(array, requirements=["C", "ALIGNED"])
-    result = empty(array.shape, array.dtype)
+    result = empty(array.shape, array.dtype)  # new memory would cost page faults
+    if not is_large(array.size):
+        np.copyto(result, array)
+        return result
     axis = next((axis for axis, length in enumerate(array.shape) if length > 1), 0)
     to, source = (np.moveaxis(one, axis, 0) for one in (result, array))
     in_parts(lambda start, stop: np.copyto(to[start:stop], source[start:stop]), len(to))

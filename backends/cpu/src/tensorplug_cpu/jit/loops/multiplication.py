@@ -8,7 +8,7 @@ high-performance matrix multiplication"; Van Zee and van de Geijn 2015, "BLIS").
 from __future__ import annotations
 
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tensorplug_cpu.jit.codegen.compiler import MOST_FUNCTIONS
 from tensorplug_cpu.jit.codegen.epilogues import apply_epilogue
@@ -19,17 +19,32 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+class Codes(NamedTuple):
+    """Integers that stand for floats, in two's complement if they are ``signed``.
+
+    ``bits``: of each; of less than 8, a byte has several, from the lowest bits on. ``zero``,
+    ``offset``: whether they stand for ``(code - zero) * scale + offset``, or without these.
+    """
+
+    bits: int
+    signed: bool
+    zero: bool
+    offset: bool
+
+
 class Layout(NamedTuple):
     """How the matrices lie.
 
     ``turned``: the first ones are [inner, rows]; rows of them are copied before they are read.
     ``panels``: the second ones lie in panels (``panels.to_panels``); else they are copied to
-    panels, part by part. ``across``: then, they are [columns, inner].
+    panels, part by part. ``across``: then, they are [columns, inner]. ``codes``: what
+    integers of the only second matrix stand for.
     """
 
     turned: bool
     panels: bool
     across: bool
+    codes: Codes | None = None
 
 
 @lru_cache(MOST_FUNCTIONS)
@@ -38,20 +53,25 @@ def multiply_function(dtype: str, size: Size, layout: Layout, epilogue: str, *, 
 
     A part has some rows of tiles, and some columns. Its pointers: the first matrices; the second
     ones; the results; room for what is copied of the second ones, and then of the first ones; a
-    number per column to add, and one to multiply negative sums with; the counter of parts. Its
+    number per column to add, and one to multiply negative sums with; what codes stand for, as
+    matrices [blocks, columns]: scales, zero points, offsets; the counter of parts. Its
     integers: the number of parts, of blocks of rows and of columns in each product; the tiles of
     a column of the result, how many of them are not lower, and how many a block has; the rows,
     columns and terms of a product; the columns of a block; the terms that are added one after the
     other; the terms of all products together; the elements from a line of the first matrix to the
-    next, and of the second one; those that are copied of the second matrix.
+    next, and of the second one (of codes across: the words); those that are copied of the second
+    matrix; the terms of a block, of which ``depth`` is a multiple.
     """
     f = Function(
         "multiply",
         dtype,
-        ("a", "b", "result", "room", "bias", "slope", "counter"),
+        (
+            *("a", "b", "result", "room", "bias", "slope"),
+            *("scale", "zero", "offset", "counter"),
+        ),
         (
             *("parts", "blocks", "sides", "tiles", "tall", "group", "rows", "columns", "inner"),
-            *("side", "depth", "length", "line_of_a", "line_of_b", "copied"),
+            *("side", "depth", "length", "line_of_a", "line_of_b", "copied", "block"),
         ),
     )
     build, panel = f.builder, size.lanes * size.vectors
@@ -81,7 +101,7 @@ def multiply_function(dtype: str, size: Size, layout: Layout, epilogue: str, *, 
             if not layout.panels:
                 with f.loop(left, right, panel) as first:
                     to = f.multiply(f.subtract(first, left), terms)
-                    _pack_panel(f, size, (of_b, first, begin), (terms, to), across=layout.across)
+                    _pack_panel(f, size, layout, (of_b, first, begin), (terms, to))
             with f.loop(left, right, panel) as first:
                 if layout.panels:
                     weights = f.add(of_panels, f.multiply(first, f["length"]))
@@ -174,10 +194,9 @@ def _pack_rows(
 def _pack_panel(
     f: Function,
     size: Size,
+    layout: Layout,
     start: tuple[Any, Any, Any],
     target: tuple[Any, Any],
-    *,
-    across: bool,
 ) -> None:
     """Copy a panel of the second matrix, with zeros where columns are left over.
 
@@ -185,7 +204,10 @@ def _pack_panel(
     """
     (matrix, first, term), (terms, to), line = start, target, f["line_of_b"]
     panel, columns = size.lanes * size.vectors, f["columns"]
-    if not across:
+    if layout.codes is not None:
+        _pack_codes(f, size, layout, start[1:], target)
+        return
+    if not layout.across:
         tile = Tile(f, size, 0)
         masks = tile.masks(first, columns)
         source = f.add(matrix, f.multiply(term, line), first)
@@ -206,3 +228,70 @@ def _pack_panel(
         with f.loop(known, terms) as at:
             zero = f.number(0.0, f.element)
             f.store(zero, f["room"], f.add(there, f.multiply(at, panel)))
+
+
+_WORD: Final = 32  # bits, in which neighbouring codes are read
+_OF_BLOCKS: Final = ("scale", "zero", "offset")
+
+
+def codes_of_word(bits: int) -> int:
+    """Return how many codes are read at once from a row of a matrix that lies across."""
+    return _WORD // bits
+
+
+def _pack_codes(
+    f: Function, size: Size, layout: Layout, start: tuple[Any, Any], target: tuple[Any, Any]
+) -> None:
+    """Write what the codes of a panel stand for; zeros where columns are left over.
+
+    Lanes are columns. Across, a word of each of them has several terms.
+    """
+    (first, term), (terms, to), codes = start, target, layout.codes
+    assert codes is not None
+    build, lanes, panel = f.builder, size.lanes, size.lanes * size.vectors
+    number, byte = f.scalar("int32"), f.scalar("int8")
+    words = f.vector(lanes, number)
+    tile = Tile(f, size, 0)
+    masks = tile.masks(first, f["columns"])
+    together = codes_of_word(codes.bits) if layout.across else 1
+
+    def read(at: Any, place: Any, mask: Any, columns: Any) -> list[Any]:
+        """Return integers of some terms from ``at`` on."""
+        if not layout.across:
+            here = f.add(f.multiply(f.add(term, at), f["line_of_b"]), place)
+            found = f.load_where(mask, f.number(0, f.vector(lanes, byte)), f["b"], here)
+            return [(build.sext if codes.signed else build.zext)(found, words)]
+        word = build.sdiv(f.add(term, at), f.number(together))
+        begin = f.pointer_to(f["b"], word, number)
+        found = f.gather_at(f.mask(0, lanes, lanes), f.number(0, words), begin, columns)
+        result = []
+        for which in range(together):
+            high = f.number(_WORD - (which + 1) * codes.bits, words)
+            low = f.number(_WORD - codes.bits, words)
+            shift = build.ashr if codes.signed else build.lshr
+            result.append(shift(build.shl(found, high), low))
+        return result
+
+    with f.loop(0, terms, f["block"]) as block:
+        row = f.multiply(build.sdiv(f.add(term, block), f["block"]), f["columns"])
+        for vector, mask in enumerate(masks):
+            place = f.add(first, vector * lanes)
+            scale, zero, offset = (
+                tile.load(mask, f[name], f.add(row, place)) if there else None
+                for name, there in zip(_OF_BLOCKS, (True, *codes[2:]), strict=True)
+            )
+            columns = build.add(f.spread(place, lanes), f.lane_numbers(lanes))
+            if mask is not None:  # in the place of those left over, whose scale is 0, the last one
+                last = f.spread(f.subtract(f["columns"], 1), lanes)
+                columns = build.select(mask, columns, last)
+            columns = build.mul(columns, f.spread(f["line_of_b"], lanes))
+            with f.loop(block, f.add(block, f["block"]), together) as at:
+                for which, integers in enumerate(read(at, place, mask, columns)):
+                    value = build.sitofp(integers, f.vector(lanes))
+                    value = value if zero is None else build.fsub(value, zero)
+                    if offset is None:
+                        value = build.fmul(value, scale)
+                    else:
+                        value = f.multiply_add(value, scale, offset)
+                    there = f.multiply(f.add(at, which), panel)
+                    f.store(value, f["room"], f.add(to, there, vector * lanes))
