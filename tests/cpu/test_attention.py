@@ -15,8 +15,8 @@ import tensorplug as tp
 from tensorplug.plugin import TensorType, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_cpu.extensions import share_out
-from tensorplug_cpu.kernels.nn import attention as kernel
 from tensorplug_cpu.kernels.nn import attention_blocks
+from tensorplug_loops.schedule import attention as schedule
 
 attend = tp.nn.scaled_dot_product_attention
 rng = np.random.default_rng(21)
@@ -26,7 +26,7 @@ rng = np.random.default_rng(21)
 def _cpu():
     """Blocks for short sequences, too."""
     with tp.use_backend("cpu"), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernel, "_WHOLE", range(0))
+        patch.setattr(schedule, "_SHORT", range(0))
         yield
 
 
@@ -161,7 +161,7 @@ def test_results_do_not_depend_on_the_number_of_threads():
 
 
 def test_short_sequences_are_computed_all_at_once(monkeypatch):
-    monkeypatch.setattr(kernel, "_WHOLE", range(1 << 15, 1 << 23))
+    monkeypatch.setattr(schedule, "_SHORT", range(1 << 15, 1 << 23))
     how = {}
     for queries, keys in ((8, 8), (199, 257), (1, 257), (4096, 4096)):
         q, k = TensorType(dt.float32, (2, queries, 9)), TensorType(dt.float32, (2, keys, 9))

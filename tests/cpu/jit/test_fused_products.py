@@ -7,6 +7,7 @@ import pytest
 
 import tensorplug as tp
 from tensorplug_cpu.jit.codegen.settings import JIT
+from tensorplug_cpu.kernels.nn import fused
 
 RNG = np.random.default_rng(3)
 EPILOGUES = {
@@ -44,6 +45,30 @@ def test_products(activation, bias, dtype, before):
     np.testing.assert_allclose(result.numpy(), expected, rtol=tolerance, atol=4 * tolerance)
     np.testing.assert_array_equal(left.numpy(), a)  # only the product was overwritten
     np.testing.assert_array_equal(right.numpy(), b)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("lies", ["in rows", "in columns", "transposed"])
+@pytest.mark.parametrize("rows", [1, 5])
+def test_few_rows_read_the_matrix_where_it_lies(rows, lies, dtype, monkeypatch):
+    """By loops, with the end in registers; BLAS is not asked."""
+    monkeypatch.setattr(fused, "find_product", None)
+    turned = lies == "transposed"
+    a, b, bias, slopes = (
+        tp.asarray(RNG.standard_normal(shape), dtype=dtype)
+        for shape in ((rows, 700), (450, 700) if turned else (700, 450), (450,), (450,))
+    )
+    if lies == "in columns":
+        b = tp.asarray(tp.asarray(b.numpy().T.copy()).numpy().T, copy=False)
+        assert b.numpy().flags.f_contiguous
+    ends = {"bias": bias, "prelu_activation_weights": slopes}
+    y = tp.nn.fused_matmul(a, b, transpose_b=turned, activation="prelu", **ends)
+    assert (y.shape, y.dtype.name) == ((rows, 450), dtype)
+    wide = [tp.astype(x, "float64").numpy() for x in (a, b, bias, slopes)]
+    sums = wide[0] @ (wide[1].T if turned else wide[1]) + wide[2]
+    expected = np.where(sums < 0, sums * wide[3], sums)
+    bound = {"float32": 1e-6, "bfloat16": 2**-8}[dtype]  # rounded once
+    np.testing.assert_allclose(tp.astype(y, "float64").numpy(), expected, rtol=bound, atol=1e-3)
 
 
 @pytest.mark.parametrize(

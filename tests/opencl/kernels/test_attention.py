@@ -26,10 +26,10 @@ def assert_close(tensor, wide, dtype, tolerance):
     np.testing.assert_allclose(tensor.numpy(), wide, rtol=tolerance, atol=tolerance)
 
 
-def by_definition(q, k, v, dy):
-    """Evaluate causal attention of each head and its gradients, all scores held, in float64."""
+def by_definition(q, k, v, dy, *, causal=True):
+    """Evaluate attention of each head and its gradients, all scores held, in float64."""
     scale = 1 / math.sqrt(q.shape[-1])
-    seen = np.tri(q.shape[-2], k.shape[-2], dtype=bool)
+    seen = np.tri(q.shape[-2], k.shape[-2], dtype=bool) if causal else True
     parts = np.where(seen, np.exp(q @ k.swapaxes(-1, -2) * scale), 0)
     p = parts / parts.sum(axis=-1, keepdims=True)
     y = p @ v
@@ -42,16 +42,51 @@ def test_in_large_groups_of_a_cpu(monkeypatch):
     monkeypatch.setattr("os.cpu_count", lambda: 2)
     inputs = [rng.standard_normal((2, 300, 4)) for _ in range(4)]
     q, k, v, dy = (tp.asarray(operand, dtype=tp.float32) for operand in inputs)
-    monkeypatch.setattr("tensorplug_opencl.kernels.attention._WHOLE", range(0))
+    monkeypatch.setattr("tensorplug_loops.schedule.attention._SHORT", range(0))
     y, vjp = tp.vjp(lambda *qkv: attend(*qkv, is_causal=True), q, k, v)
     assert tp.explain(specs.ATTENTION, [q, k, v, None, None, None]).how == "native"
     for got, expected in zip((y, *vjp(dy)), by_definition(*inputs), strict=True):
         assert_close(got, expected, "float32", 2e-5)
 
 
-def test_few_scores_are_computed_all_at_once():
-    x = TensorType(dt.float32, (2, 300, 4))
-    assert tp.explain(specs.ATTENTION, [x, x, x, None, None, None]).how == "decomposed"
+NARROW = {  # queries, keys and features: several queries in tiles, one in parts, odd widths
+    "several": ((3, 37, 16), 37),
+    "one": ((3, 1, 32), 600),
+    "one, odd": ((3, 1, 5), 7),
+}
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize("name", NARROW)
+def test_narrow_floats_are_read_where_they_lie(name, dtype):
+    """By a native kernel that computes in float32, gradients included."""
+    shape, keys = NARROW[name]
+    shapes = (shape, (*shape[:-2], keys, shape[-1]), (*shape[:-2], keys, shape[-1]), shape)
+    q, k, v, dy = (tp.asarray(rng.standard_normal(each), dtype=dtype) for each in shapes)
+    causal = shape[-2] == keys
+    y, vjp = tp.vjp(lambda *qkv: attend(*qkv, is_causal=causal), q, k, v)
+    rows = tp.zeros(shape[:-1])
+    for spec, inputs in (
+        (specs.ATTENTION, [q, k, v, None, None, None]),
+        (specs.ATTENTION_GRAD, [dy, q, k, v, None, None, None, rows, rows]),
+    ):
+        assert tp.explain(spec, inputs).how == "native"
+    wide = [tp.astype(x, "float64").numpy() for x in (q, k, v, dy)]
+    expected = by_definition(*wide, causal=causal)
+    bound = 2.0 ** -{"bfloat16": 8, "float16": 11}[dtype]
+    for got, exact in zip((y, *vjp(dy)), expected, strict=True):
+        assert (got.shape, got.dtype.name) == (exact.shape, dtype)
+        # The gradients take y as it was rounded.
+        assert np.max(np.abs(tp.astype(got, "float64").numpy() - exact)) < 3 * bound * np.max(
+            np.abs(exact)
+        )
+
+
+@pytest.mark.parametrize("dtype", [dt.float32, dt.bfloat16, dt.float16], ids=str)
+def test_few_scores_are_computed_all_at_once(dtype):
+    x = TensorType(dtype, (2, 300, 4))
+    how = tp.explain(specs.ATTENTION, [x, x, x, None, None, None]).how
+    assert how == ("decomposed" if dtype is dt.float32 else "widened")
 
 
 DECLINED = {  # shapes of q and of k and v, and of the lengths

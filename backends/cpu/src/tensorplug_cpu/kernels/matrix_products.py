@@ -56,7 +56,7 @@ def batch_mat_mul(
     out: TensorType,
 ) -> Call:
     """Multiply the last two axes; few rows by loops."""
-    if _are_few(a, b, out, **attributes):
+    if are_few(a, b, out, **attributes):
         with suppress(KernelRefusedError):  # no LLVM
             return by_loops(_BY_FORM, (a, b), attributes, backend, out)
     if out.dtype in dt.WIDENED:
@@ -73,6 +73,8 @@ def by_loops(
 ) -> Call:
     """Return a product of few rows; a second matrix that lies transposed is read where it lies.
 
+    How that one lies says nothing about the other inputs.
+
     Raises:
         KernelRefusedError: loops are not compiled, or they decline it.
 
@@ -87,7 +89,7 @@ def by_loops(
     assert b is not None
     turned = attributes["transpose_b"]
     call = prepared(types, turned=turned)
-    if b.rank != 2 or any(each is not None for each in rest):
+    if b.rank != 2:
         return call
     other = TensorType(b.dtype, b.shape[::-1])
 
@@ -103,7 +105,7 @@ def by_loops(
     return run
 
 
-def _are_few(
+def are_few(
     a: TensorType, b: TensorType, out: TensorType, *, transpose_a: bool, transpose_b: bool
 ) -> bool:
     """Return whether loops are faster than BLAS, since there are few rows.

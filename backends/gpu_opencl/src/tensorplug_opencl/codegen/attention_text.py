@@ -14,6 +14,19 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from tensorplug_opencl.codegen import ctypes
+
+# How an element, and a vector of n, is read, and how a number is rounded to an element, by the C
+# type of narrow floats; ushort: bfloat16, the upper half of a float.
+_ACCESS: Final = {
+    "half": ("vload_half(at, p)", "vload_half{n}(0, p)", "vstore_half(value, at, p)"),
+    "ushort": (
+        "as_float((uint)(p)[at] << 16)",
+        "as_float{n}(convert_uint{n}(vload{n}(0, p)) << 16)",
+        "(p)[at] = TO_BFLOAT16(value)",
+    ),
+}
+
 
 class Sizes(NamedTuple):
     """Widths of k and v, work-items in a group, rows of a work-item."""
@@ -40,16 +53,16 @@ def text(
     ``lengths``: their C type, or nothing.
     """
     tile = vector(computed)
-    half = stored == "half"
+    load, elements, store = _ACCESS.get(stored, ("(p)[at]", "vload{n}(0, p)", "(p)[at] = (value)"))
     definitions = {
         "T": tile,
         "D": max(-(-sizes.width // tile), 1) * tile,
         "DV": max(-(-sizes.of_v // tile), 1) * tile,
         "G": sizes.items,
         "R": sizes.rows,
-        "LOAD(p, at)": "vload_half(at, p)" if half else "(p)[at]",
-        "STORE(value, p, at)": "vstore_half(value, at, p)" if half else "(p)[at] = (value)",
-        "ELEMS(p)": f"vload_half{tile}(0, p)" if half else f"vload{tile}(0, p)",
+        "LOAD(p, at)": load,
+        "STORE(value, p, at)": store,
+        "ELEMS(p)": elements.format(n=tile),
         "VLOAD(p)": f"vload{tile}(0, p)",
         "VSTORE(value, p)": f"vstore{tile}(value, 0, p)",
         "BIAS": int(bias),
@@ -61,7 +74,7 @@ def text(
     lines = [f"// {title}", *(f"#define {name} {value}" for name, value in definitions.items())]
     types = f"typedef {computed} real;\ntypedef {computed}{tile} vec;\ntypedef {stored} elem;"
     types += f"\ntypedef {lengths or 'int'} counted;"
-    return "\n".join([*lines, types, _COMMON, body])
+    return "\n".join([*lines, ctypes.BFLOAT16, types, _COMMON, body])
 
 
 def vector(computed: str) -> int:

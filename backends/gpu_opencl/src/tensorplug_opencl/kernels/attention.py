@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 import numpy as np
 
 from tensorplug.plugin import KernelRefusedError, KernelTable, TensorType, specs
+from tensorplug_loops.schedule.attention import is_short
 from tensorplug_opencl.codegen import attention_query_text as query_source
 from tensorplug_opencl.codegen import attention_text as source
 from tensorplug_opencl.codegen import ctypes
@@ -34,8 +35,6 @@ T = TypeVar("T")
 
 kernels = KernelTable()
 
-_WHOLE: Final = range(1 << 15, 1 << 23)  # scores, which groups compute in half the time
-_LOOPS: Final = 4  # bytes of a number, fewer of which are converted first
 _WIDEST: Final = 256  # features that a work-item has private memory for; CPUs and GPUs get slow
 _MOST_HEADS: Final = 8  # that share keys, whose sums are in registers, or near
 _LEADING: Final = 8  # leading axes, as many as an OpenCL vector has numbers
@@ -158,9 +157,7 @@ class _Call(NamedTuple):
             if lengths is not None and lengths.rank and lengths.shape[-1] != 1:
                 raise KernelRefusedError("heads that share keys must share the lengths")
             sharing = leading[-1]
-        few = q.shape[-2] > 1 and math.prod((*q.shape[:-1], qkv[1].shape[-2])) in _WHOLE
-        plain = sharing == 1 and lengths is None and q.dtype.itemsize >= _LOOPS
-        if backend.runtime.is_cpu and few and plain:
+        if backend.runtime.is_cpu and is_short(q, qkv[1], lengths):
             raise KernelRefusedError("a processor computes so few scores all at once")
         return cls(backend, qkv, operands, sharing, scale, causal)
 
@@ -254,7 +251,7 @@ class _Call(NamedTuple):
             body,
             f"{name} {q.dtype}",
             source.Sizes(q.shape[-1], v.shape[-1], group.items, group.rows),
-            stored=ctypes.stored(q.dtype),
+            stored=ctypes.kept(q.dtype),
             computed=ctypes.stored(q.dtype.compute),
             bias=self.operands[0] is not None,
             mask=self.operands[1] is not None,

@@ -8,9 +8,8 @@ product, and keys behind the lengths are not read.
 
 from __future__ import annotations
 
-import math
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -30,9 +29,6 @@ if TYPE_CHECKING:
     from tensorplug_cpu.arrays import Array, Call
 
 kernels = Kernels()
-
-_LOOPS: Final = 4  # bytes of a number, fewer of which are converted first
-_WHOLE: Final = range(1 << 15, 1 << 23)  # scores, so many of which loops compute all at once
 
 
 @kernels.prepare(specs.ATTENTION, because="faster", dtypes=dt.FLOATING)
@@ -57,9 +53,10 @@ def attention(
 
 
 def _refuse_whole(q: TensorType, k: TensorType, lengths: TensorType | None) -> None:
-    """Leave short sequences to the decomposition, whose compiled loops take half the time."""
-    alike = q.shape[:-2] == k.shape[:-2] and lengths is None and q.dtype.itemsize >= _LOOPS
-    if alike and q.shape[-2] > 1 and math.prod((*q.shape[:-1], k.shape[-2])) in _WHOLE:
+    """Leave short sequences to the decomposition."""
+    from tensorplug_loops.schedule.attention import is_short  # dozens of modules
+
+    if is_short(q, k, lengths):
         raise KernelRefusedError("so few scores are computed all at once")
 
 

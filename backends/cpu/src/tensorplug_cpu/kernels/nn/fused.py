@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from tensorplug.plugin import (
     Group,
     GroupInput,
     GroupOutput,
+    KernelRefusedError,
     KernelSpec,
     TensorType,
     expressions,
@@ -28,18 +30,19 @@ from tensorplug_cpu.jit.families import batched_products, matrices
 from tensorplug_cpu.jit.families import convolution as native_convolution
 from tensorplug_cpu.jit.families import depthwise as native_depthwise
 from tensorplug_cpu.jit.families.multiplication import Multiplication
+from tensorplug_cpu.jit.forms import formed
 from tensorplug_cpu.jit.groups.kernels import compile_group
 from tensorplug_cpu.jit.groups.threads import MOST_MODULES
 from tensorplug_cpu.jit.loops.calls import dense
 from tensorplug_cpu.kernel_table import Kernels
-from tensorplug_cpu.kernels.matrix_products import find_product
+from tensorplug_cpu.kernels.matrix_products import are_few, by_loops, find_product
 from tensorplug_cpu.windows import correlation
 from tensorplug_cpu.windows.sliding import layout
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tensorplug.plugin import DType, Expression, Shape
+    from tensorplug.plugin import Backend, DType, Expression, Shape
     from tensorplug_cpu.arrays import Array, Call
     from tensorplug_cpu.kernels.nn.convolution import Forward, Native, Products
 
@@ -312,7 +315,10 @@ _convolution(specs.FUSED_CONV2D, correlation, native_convolution)
 _convolution(specs.FUSED_DEPTHWISE_CONV2D, depthwise, native_depthwise)
 
 
-@kernels.prepare(specs.FUSED_MAT_MUL, because="faster")
+_BY_FORM: Final = formed(specs.FUSED_MAT_MUL)
+
+
+@kernels.prepare(specs.FUSED_MAT_MUL, because="faster", dtypes=dt.NUMERIC)
 def fused_mat_mul(
     a: TensorType,
     b: TensorType,
@@ -320,10 +326,17 @@ def fused_mat_mul(
     prelu_activation_weights: TensorType | None,
     *,
     attributes: Attributes,
+    backend: Backend,
     out: TensorType,
 ) -> Call:
     """Multiply the last two axes, as ``batch_mat_mul`` does; float16 in float32."""
     turn_a, turn_b = attributes["transpose_a"], attributes["transpose_b"]
+    if are_few(a, b, out, transpose_a=turn_a, transpose_b=turn_b):
+        operands = a, b, bias, prelu_activation_weights
+        with suppress(KernelRefusedError):  # no LLVM
+            return by_loops(_BY_FORM, operands, attributes, backend, out)
+    if out.dtype in dt.WIDENED:
+        raise KernelRefusedError("BLAS does not know it")
     work = working(out.dtype)
     native = matrices.product(a.shape, b.shape, work, transpose_a=turn_a, transpose_b=turn_b)
     epilogue = _native_epilogue(bias, prelu_activation_weights, attributes, out.shape[-1])

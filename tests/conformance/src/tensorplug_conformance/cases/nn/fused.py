@@ -132,6 +132,8 @@ _PRODUCTS: tuple[tuple[str, tuple[Shape, Shape, Shape | None], dict[str, Any]], 
     ("no inner", ((3, 0), (0, 2), (2,)), {"activation": "relu"}),
     ("no rows", ((0, 3), (3, 2), (2,)), {}),
     ("large", ((257, 3), (3, 259), (259,)), {"activation": "relu6"}),
+    ("few rows", ((3, 100), (100, 900), (900,)), {"activation": "relu"}),
+    ("few rows, b transposed", ((3, 100), (900, 100), (900,)), {"transpose_b": True}),
 )
 
 
