@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug.compile.fusion.epilogues import add_epilogues
 from tensorplug.compile.fusion.layouts import choose_layouts, find_windowed
+from tensorplug.compile.fusion.weights import fold_dequantized
 from tensorplug.compile.programs.executable import Executable
 from tensorplug.compile.programs.program import Program
 from tensorplug.compile.tracing.bodies import call_body
@@ -66,11 +67,12 @@ class Specialized:
     def of(cls, request: Request, traced: Traced) -> Specialized:
         """Return the function with the program that the trace recorded."""
         engine, device = request[:2]
-        calls, results = eliminate_common_calls(traced.calls, traced.wanted)
+        declined: list[Call] = []
+        calls = fold_dequantized(engine, traced.calls, traced.wanted, declined)
+        calls, results = eliminate_common_calls(calls, traced.wanted)
         calls = eliminate_dead_calls(calls, results)
         is_general = not find_windowed(calls)
         calls, results = choose_layouts(engine, calls, results)
-        declined: list[Call] = []
         calls = eliminate_dead_calls(calls, results)
         calls = add_epilogues(engine, calls, results, declined)
         program = Program(device, traced.inputs, calls, results)

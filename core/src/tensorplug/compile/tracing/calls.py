@@ -22,12 +22,16 @@ Operand: TypeAlias = "Value | Constant | list[Value | Constant] | None"
 
 @dataclass(eq=False, slots=True)
 class Call:
-    """One kernel call of a program: a plan of the real device, and the line of the call."""
+    """One kernel call of a program: a plan of the real device, and the line of the call.
+
+    ``dequantized``: the operands of the Dequantize whose result it makes, in a trace.
+    """
 
     plan: Plan
     inputs: list[Operand]
     outputs: list[Value]
     site: CallSite | None = None
+    dequantized: list[Value | Constant | None] | None = None
 
     def operands(self) -> list[Value | Constant]:
         """Return the inputs as one list, without absent ones."""

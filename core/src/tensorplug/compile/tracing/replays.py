@@ -168,5 +168,6 @@ def calls_at(calls: Sequence[Call], sizes: Sizes, values: Mapping[Any, Any]) -> 
             for operand in call.inputs
         ]
         results = [values[output] for output in call.outputs]
-        result.append(Call(plan, operands, results, call.site))
+        meant = call.dequantized and [values.get(x, x) for x in call.dequantized]
+        result.append(Call(plan, operands, results, call.site, meant))
     return result

@@ -31,7 +31,7 @@ from tensorplug.engine.resolution import resolve, resolve_decomposition
 from tensorplug.engine.stand_ins import StandInDevice
 from tensorplug.engine.widening import find_decomposition
 from tensorplug.observers import callsite
-from tensorplug.ops import creation
+from tensorplug.ops import creation, quantization
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -322,6 +322,10 @@ class Trace:
         self.sizes_declared.update(declared or ())
         for value in (plan.extents or {}).values():
             replaced(value, int)
+        if plan.spec is quantization.DEQUANTIZE:
+            made = [call for call in self.calls if outputs._buffer in call.outputs]
+            for call in made:  # none if the weights are constant
+                call.dequantized = [None if x is None else self.operand(x) for x in tensors]
         return outputs
 
     def constants(self, device: Device) -> Device:  # noqa: ARG002  # real ones
