@@ -64,10 +64,10 @@ def _folded(engine: Engine, call: Call, makers: Makers, declined: list[Call]) ->
     if maker is None or maker.dequantized is None:
         return None
     dtype = plan.output.type.dtype
-    q, scale, zero_point = maker.dequantized
+    q, scale, *rest = maker.dequantized
     assert q is not None, "its spec requires it"
     assert scale is not None, "likewise"
-    operands = [x, q, None, scale, None, zero_point]
+    operands = [x, q, None, scale, None, *rest]
     types = [None if each is None else each.placement.type for each in operands]
     # Otherwise the weights are rounded before they are multiplied.
     exact = dt.promote((scale.placement.type.dtype, dtype)).compute is dtype
