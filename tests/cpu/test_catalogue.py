@@ -31,7 +31,6 @@ DECOMPOSED_ON_PURPOSE: Final[dict[str, str]] = {  # kernel: why the decompositio
     "NonMaxSuppressionV3": HOST,
     "NonMaxSuppressionV4": HOST,
     "NonMaxSuppressionV5": HOST,
-    "Pack": SHORT,
     "Quantize": GROUP,
     "RaggedGather": HOST,
     "RaggedRange": HOST,

@@ -136,3 +136,14 @@ def concat(xs: list[TensorType], *, axis: int, out: TensorType) -> Call:
         return without_warnings(lambda xs: np.concatenate(xs, axis=axis))
     allocate = output_allocator(out)
     return without_warnings(lambda xs: np.concatenate(xs, axis=axis, out=allocate()))
+
+
+@kernels.prepare(specs.PACK, because="faster")
+def pack(xs: list[TensorType], *, axis: int, out: TensorType) -> Call:
+    """Join numbers, such as the starts of a window, at once; views with a new axis otherwise."""
+    if out.rank == 1:
+        dtype = out.dtype.numpy
+        return lambda xs: np.array(xs, dtype)
+    join = concat(xs, axis=axis, out=out)
+    key: Any = (*(slice(None) for _ in range(axis)), None, ...)
+    return lambda xs: join([x[key] for x in xs])

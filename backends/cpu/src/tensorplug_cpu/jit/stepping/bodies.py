@@ -283,7 +283,7 @@ class _Compiler:
         for slot in slots:
             source = self._values[slot]
             if call.of is specs.PACK:
-                part: Any = np.moveaxis(array, axis, 0)[end]
+                part: Any = np.moveaxis(array, axis, 0)[end, ...]
                 end += 1
             else:
                 start, end = end, end + source.shape[axis]
