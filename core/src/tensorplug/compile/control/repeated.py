@@ -105,6 +105,7 @@ class ScanPlan(NestedPlan):
             step, results = begin(), operands[:count]
             slices = [split(x) for split, x in zip(rows, operands[count:end], strict=True)]
             fixed = operands[end:]
+            operands.clear()  # so that the first step may overwrite carries, too
             stacks: list[list[Buffer]] = [[None] * length for _ in columns]
             for at in steps:
                 arguments = [*results[:count], *[x[at] for x in slices], *fixed]
@@ -187,7 +188,8 @@ class WhilePlan(NestedPlan):
         def run(operands: list[Buffer]) -> list[Buffer]:
             holds, step = begin_asking(), begin()
             fixed = operands[count:]
-            now = operands
+            now = operands.copy()
+            operands.clear()  # so that the first step may overwrite carries, too
             steps = 0
             while (most is None or steps < most) and read(holds([now[at] for at in asks])[0]):
                 arguments = [now[at] for at in takes]

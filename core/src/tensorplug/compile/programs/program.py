@@ -34,7 +34,8 @@ class FlatCall:
     ``overwrites``: slots into whose buffers it may write; ``run`` takes the number of references
     to each of them before the other arguments. ``inside``: the bytes that a loop or a branch needs
     besides. ``unchecked``: the plan, if the first results of the kernel are still to be compared
-    with its spec.
+    with its spec. ``empties``: whether ``run`` may empty its list of operands, and overwrite those
+    that nothing else refers to.
     """
 
     name: str
@@ -46,6 +47,7 @@ class FlatCall:
     overwrites: tuple[int, ...] = ()
     inside: int = 0
     unchecked: Plan | None = None
+    empties: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +124,7 @@ class Program:
             run,
             inside=plan.needed() if isinstance(plan, NestedPlan) else 0,
             unchecked=None if plan.published else plan,
+            empties=isinstance(plan, NestedPlan),
         )
 
     def kernel(self, call: Call) -> Callable[..., Any]:

@@ -116,8 +116,14 @@ def _write(
         target = f"[{target}]" if call.multiple_outputs else target.removesuffix(", ")
         counts = [f"references({_name(slot, constants)})" for slot in call.overwrites]
         arguments = ", ".join([*counts, *[argument(operand) for operand in call.inputs]])
-        last = f"; del {names(free).removesuffix(', ')}" if free else ""
-        lines.append(f" {target} = k{at}({arguments}){last}")
+        dying = [slot for slot in free if slot not in call.outputs] if call.empties else []
+        left = [slot for slot in free if slot not in dying]
+        if dying:  # the list has their last references
+            given = f" operands = {arguments}; del {names(dying)[:-2]}; "
+            lines.append(f"{given}{target} = k{at}(operands); del operands")
+        else:
+            lines.append(f" {target} = k{at}({arguments})")
+        lines[-1] += f"; del {names(left)[:-2]}" if left else ""
     return "\n".join([*lines, f" return [{names(outputs)}]"])
 
 
