@@ -22,7 +22,7 @@ GUIDES = sorted(
     if path.name != "tfjs.md"  # tests/core reads it
 )
 NEED_AN_ADAPTER = {"gpu_backend_from_nothing.md"}  # of WebGPU
-NEED_GCC = {"debug_a_backend.md"}  # with its sanitizers
+NEED_GCC = {"debug_a_backend.md", "backend_in_c.md"}  # with its sanitizers
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ from tensorplug.command_line.new_names import Names, checked
 from tensorplug.errors import ArgumentError
 
 ROOT = Path(__file__).parents[2]
-KINDS = ["backend", "dialect", "extension"]
+KINDS = ["backend", "c", "dialect", "extension"]
 LONGEST = "a-name-of-thirty-letters-0-1-2"
 NAMES = ["x", "two-words", LONGEST]
 
@@ -130,13 +130,14 @@ def test_metadata(project):
 def test_places_to_replace_are_marked(project):
     marked = {
         path.stem
-        for path in (project.folder / "src").rglob("*.py")
-        if "REPLACE" in path.read_text("utf-8")
+        for path in (project.folder / "src").rglob("*.*")
+        if path.suffix in {".py", ".c"} and "REPLACE" in path.read_text("utf-8")
     }
     assert (
         marked
         == {
             "backend": {"plugin", "backend", "kernels"},
+            "c": {"device", "kernels"},
             "dialect": {"plugin", "backend", "device", "dialect"},
             "extension": {"op", "cpu", "opencl", "gradients", "decompositions", "cases"},
         }[project.kind]
@@ -144,7 +145,7 @@ def test_places_to_replace_are_marked(project):
     assert "grep -rn REPLACE src" in (project.folder / "README.md").read_text("utf-8")
 
 
-@pytest.mark.parametrize(("kind", "most"), [("backend", 350), ("dialect", 250)])
+@pytest.mark.parametrize(("kind", "most"), [("backend", 350), ("c", 320), ("dialect", 250)])
 def test_a_backend_is_small(kind, most, tmp_path):
     make("small", kind, folder=tmp_path)
     files = (tmp_path / "src").rglob("*.py")

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Mapping, Sequence
 
-    from tensorplug.command_line.new_names import Kind
-
 
 DONE: Final = 0
 NO: Final = 1  # the answer is no, or something failed
@@ -147,9 +145,9 @@ def _doctor(options: argparse.Namespace, printer: Printer) -> int:
 
 
 def _new(options: argparse.Namespace, printer: Printer) -> int:
-    kind: Kind = "dialect" if options.dialect else "backend"
-    kind = "extension" if options.extension else kind
-    project = new.create(options.name, kind, options.directory, options.author, options.license)
+    project = new.create(
+        options.name, options.kind, options.directory, options.author, options.license
+    )
     printer.text(new.advice(project))
     return DONE
 

@@ -38,7 +38,8 @@ _EXAMPLES: Final[Mapping[Kind, tuple[str, Names]]] = {
         Names("swish", "tensorplug-example-swish", "tensorplug_example_swish"),
     ),
 }
-_LIKE: Final[Mapping[Kind, Kind]] = {"dialect": "backend"}  # for files that a kind does not have
+_LIKE: Final[Mapping[Kind, Kind]] = {"dialect": "backend", "c": "backend"}  # for files it lacks
+_UNUSED: Final = {"c": "hatch_build.py"}  # of those: CMake builds the wheel
 _CACHE: Final = re.compile(r"__pycache__|\..*_cache")  # pip compiles what it installs, for one
 _SPDX: Final = re.compile(r"[A-Za-z0-9.+-]+( (AND|OR|WITH) [A-Za-z0-9.+-]+)*")
 
@@ -93,6 +94,7 @@ def rendered(kind: Kind, names: Names, author: str, license: str = LICENSE) -> d
         if each
         for path, text in _texts(templates / each)
         if (kind not in _EXAMPLES and each == kind) or not path.startswith("src/")
+        if path != _UNUSED.get(kind)
     }
     if kind in _EXAMPLES:
         example, example_names = _EXAMPLES[kind]
@@ -144,7 +146,7 @@ def advice(project: Project) -> str:
     certify = f"--backend {project.names.name} --level 2"
     if project.kind == "extension":
         certify = f"--backend cpu --level 3 --kernels {project.names.title}"
-    now = "a C compiler" if project.kind == "dialect" else "NumPy"
+    now = {"dialect": "a C compiler", "c": "a thread in C"}.get(project.kind, "NumPy")
     return f"""\
 {project.names.distribution}: {len(project.written)} files in {project.folder}. Try it:
 

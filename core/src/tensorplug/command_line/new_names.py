@@ -15,7 +15,7 @@ from tensorplug.plugins import catalogue
 from tensorplug.plugins.metadata import RESERVED
 from tensorplug.system.distributions import FOLDERS
 
-Kind = Literal["backend", "dialect", "extension"]
+Kind = Literal["backend", "c", "dialect", "extension"]
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _LONGEST: Final = 30

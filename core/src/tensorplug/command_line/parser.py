@@ -143,14 +143,19 @@ def _add_new(parser: Parser) -> None:
         "name", metavar="NAME", help="of the backend or the op, such as acme or acme-gpu"
     )
     kinds = parser.add_mutually_exclusive_group()
-    kinds.add_argument(
-        "--extension", action="store_true", help="an op for other people's backends"
-    )
-    kinds.add_argument(
-        "--dialect",
-        action="store_true",
-        help="a backend whose kernels tensorplug-loops writes for the device's compiler",
-    )
+    for kind, text in {
+        "c": "a backend whose device is a library of C, C++ or Rust",
+        "dialect": "a backend whose kernels tensorplug-loops writes for the device's compiler",
+        "extension": "an op for other people's backends",
+    }.items():
+        kinds.add_argument(
+            f"--{kind}",
+            action="store_const",
+            dest="kind",
+            const=kind,
+            default="backend",
+            help=text,
+        )
     parser.add_argument(
         "--directory", type=Path, metavar="DIR", help="where to (default: tensorplug-NAME)"
     )

@@ -1,0 +1,1 @@
+"""The tensorplug backend acme; its hooks are in ``plugin``."""
