@@ -20,6 +20,7 @@ FOLDERS: Final = {
     "tensorplug-dask": "plugins_example/dask_backend",
     "tensorplug-llm": "extensions/llm",
     "tensorplug-onnx": "extensions/onnx",
+    "tensorplug-remote": "extensions/remote",
     "tensorplug-science": "extensions/science",
     "tensorplug-train": "extensions/train",
 }
