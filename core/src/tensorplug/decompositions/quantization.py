@@ -10,9 +10,11 @@ from tensorplug.dispatch.calls import dispatch
 from tensorplug.ops import quantization as ops
 from tensorplug.ops import quantized_products
 from tensorplug.ops.arrangement import moveaxis
+from tensorplug.ops.elementwise.bitcasting import bitcast
 from tensorplug.ops.elementwise.casting import astype
 from tensorplug.ops.matrix_products import matmul
 from tensorplug.ops.movement import expand_dims, matrix_transpose, reshape
+from tensorplug.ops.ranges import arange
 from tensorplug.ops.reduction import sum as sum_
 from tensorplug.ops.scale_blocks import centred, padded, spread
 
@@ -53,12 +55,15 @@ def quantized_mat_mul(
     transpose_b: bool,
     b_packed: DType | None,
 ) -> Tensor:
-    if b_packed is not None:
-        b = quantized_products.unpacked(b, b_packed)
     if a_scale is None and a.dtype in dt.FLOATING:  # the weights alone
         work = dt.promote([a.dtype, dtype, *([] if b_scale is None else [b_scale.dtype])]).compute
-        meant = ops.meant(b, b_scale, b_zero_point, work)
+        meant = None if b_packed is None else _shifted(b, b_packed, b_scale, b_zero_point, work)
+        if meant is None:
+            b = b if b_packed is None else quantized_products.unpacked(b, b_packed)
+            meant = ops.meant(b, b_scale, b_zero_point, work)
         return astype(matmul(astype(a, work), meant, transpose_b=transpose_b), dtype)
+    if b_packed is not None:
+        b = quantized_products.unpacked(b, b_packed)
     if transpose_b:
         rank = b.ndim
         b = matrix_transpose(b)
@@ -72,6 +77,38 @@ def quantized_mat_mul(
         rest = (a_scale, b_scale, a_zero_point, b_zero_point)
         return dispatch(quantized_products.QUANTIZED_MAT_MUL, *factors, *rest, dtype=dtype)
     return _of_numbers(a, b, a_scale, b_scale, a_zero_point, b_zero_point, dtype)
+
+
+def _shifted(
+    b: Tensor, packed: DType, scale: Tensor | None, zero_point: Tensor | None, work: DType
+) -> Tensor | None:
+    """Return what packed integers stand for, by shifts; None for others, or blocks of rows.
+
+    All of it is one group, whose axes are blocks, bytes and the numbers of a byte: ``bitcast`` writes
+    a byte for each number before they are scaled.
+    """
+    shape = quantized_products.unpacked_type(b.type, packed).shape
+    given = [padded(x.shape, b.ndim) for x in (scale, zero_point) if x is not None]
+    counts = {sizes[-1] for sizes in given} - {1}
+    blocks = max(counts, default=1)
+    whole = len(counts) < 2 and blocks and not b.shape[-1] % blocks
+    pairs = [pair for sizes in given for pair in zip(sizes[:-1], shape[:-1], strict=True)]
+    if packed not in dt.WHOLE or not whole or any(size not in (1, n) for size, n in pairs):
+        return None
+    code, high = (dt.uint8 if packed.min == 0 else dt.int8), dt.uint8.bits - packed.bits
+    held = reshape(bitcast(b, code), (*shape[:-1], blocks, b.shape[-1] // blocks, 1))
+    if code is dt.uint8:
+        numbers = (held >> arange(0, high + 1, packed.bits, dtype=code)) & int(packed.max)
+    else:  # the highest bit is the sign
+        numbers = (held << arange(high, -1, -packed.bits, dtype=code)) >> high
+
+    def of_blocks(x: Tensor, dtype: DType) -> Tensor:
+        return reshape(astype(x, dtype), (*padded(x.shape, b.ndim), 1, 1))
+
+    if zero_point is not None:
+        numbers = astype(numbers, dt.int32) - of_blocks(zero_point, dt.int32)
+    numbers = astype(numbers, work)
+    return reshape(numbers if scale is None else numbers * of_blocks(scale, work), shape)
 
 
 def _of_numbers(
