@@ -185,3 +185,19 @@ def test_packed_numbers_are_saved_as_they_are(dtype, tmp_path):
     assert (loaded.dtype.name, loaded.shape) == ("uint8", (4, 8 // each))
     again = tp.reshape(tp.bitcast(loaded, dtype), (4, 8))
     assert tp.astype(again, "int8").tolist() == tp.astype(q, "int8").tolist()
+
+
+@pytest.mark.parametrize("packed", ["int4", "uint4", "int2", "uint2"])
+def test_packed_weights_are_unpacked_in_the_group_that_scales_them(packed):
+    """Of many rows; in float64, for which no backend has a kernel."""
+    rng = np.random.default_rng(0)
+    each = 8 // tp.asarray(0, dtype=packed).dtype.bits
+    x, scale = (tp.asarray(rng.standard_normal(s), dtype="float64") for s in ((64, 256), (128, 8)))
+    b = tp.asarray(rng.integers(0, 256, (128, 256 // each)), dtype="uint8")
+
+    @tp.compile
+    def multiply(x, b, scale):
+        return tp.quantized_matmul(x, b, None, scale, transpose_b=True, b_packed=packed)
+
+    (fused,) = multiply.program(x, b, scale).fusion.groups
+    assert {"RightShift", "Cast", "Multiply"} <= set(fused.group.name.split("+"))

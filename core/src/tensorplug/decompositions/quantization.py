@@ -84,8 +84,8 @@ def _shifted(
 ) -> Tensor | None:
     """Return what packed integers stand for, by shifts; None for others, or blocks of rows.
 
-    All of it is one group, whose axes are blocks, bytes and the numbers of a byte: ``bitcast`` writes
-    a byte for each number before they are scaled.
+    All of it is one group, whose last axes are blocks, bytes and the numbers of a byte:
+    ``bitcast`` would write a byte for each number before.
     """
     shape = quantized_products.unpacked_type(b.type, packed).shape
     given = [padded(x.shape, b.ndim) for x in (scale, zero_point) if x is not None]
