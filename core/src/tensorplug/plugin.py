@@ -14,6 +14,7 @@ tables               ``KernelTable``, ``RuleTable``, ``DecompositionTable``; ``t
 backend              ``Backend``, ``DeviceInfo``, ``Capabilities`` and the protocols behind them
 specs                ``specs.CONV2D``; ``KernelSpec``, ``Attribute``, ``TensorType`` for your own
 rules of specs       ``attributes``, ``inference``, ``shapes``, ``Windows``, ``expressions``
+whole programs       ``programs``: the data and the protocols of compilers of graphs
 compilers            ``groups``, the language of loops, of which ``Group``, ``GroupInput``,
                      ``Reduction`` and ``GroupOutput`` are names here as well;
                      ``disk_cache``, ``BuildNotice``
@@ -96,7 +97,7 @@ from tensorplug.tensors import compiled_state, tree
 from tensorplug.tensors.importing import tensor_from_buffer
 
 if TYPE_CHECKING:
-    from tensorplug.contract import groups
+    from tensorplug.contract import groups, programs
     from tensorplug.contract.groups import (
         Group,
         GroupInput,
@@ -184,6 +185,7 @@ __all__ = [
     "live_objects",
     "narrowing",
     "pip_install",
+    "programs",
     "scratch_file",
     "shapes",
     "specs",
@@ -227,6 +229,7 @@ _LATE: Final = {
     "disk_cache": "system",
     "groups": "contract",
     "hookimpl": "contract.hooks",
+    "programs": "contract",
     "scratch_file": "tensors.scratch_files",
 }
 

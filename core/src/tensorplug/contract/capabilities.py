@@ -14,6 +14,8 @@ field                methods of the backend                   without them
 ``exclusive``        ``exclusive``                            each assignment copies the tensor
 ``groups``           ``compile_group``, ``functions``,        kernels run one by one
                      ``least_group``
+``programs``         ``compiler``, ``take_calls``,            calls run as groups, or one by one
+                     ``compile_program``, ``load_program``
 ``loops``            ``compile_loop``                         loops run step by step
 ``reuses``           ``owns_memory``                          groups take new memory
 ``binds``            ``bind_constants``                       each run prepares constants again
@@ -47,6 +49,7 @@ from tensorplug.contract.backend import (
 )
 from tensorplug.contract.expressions import FUNCTIONS
 from tensorplug.contract.loop_bodies import CompilesLoops
+from tensorplug.contract.programs import CompilesPrograms
 from tensorplug.errors import RegistrationError
 
 if TYPE_CHECKING:
@@ -68,6 +71,7 @@ class Capabilities:
     exchanges: ExchangesDeviceMemory | None = None
     exclusive: Callable[[Buffer], ExclusiveBuffer | None] | None = None
     groups: CompilesGroups | None = None
+    programs: CompilesPrograms | None = None
     loops: CompilesLoops | None = None
     reuses: ReusesMemory | None = None
     binds: BindsConstants | None = None
@@ -111,6 +115,7 @@ def of(backend: Backend) -> Capabilities:
         exchanges=_find(backend, ExchangesDeviceMemory),
         exclusive=overwrites and overwrites.exclusive,
         groups=groups,
+        programs=_find(backend, CompilesPrograms),
         loops=_find(backend, CompilesLoops),
         reuses=_find(backend, ReusesMemory),
         binds=_find(backend, BindsConstants),

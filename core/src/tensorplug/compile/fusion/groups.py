@@ -92,13 +92,14 @@ def fuse(
     small: bool = False,
     single: bool = False,
     owned: Collection[Value] = (),
+    apart: Collection[int] = (),
 ) -> Fusion:
     """Return the groups of a program's calls that the backend accepts.
 
     ``wanted``: the values that the program returns. ``small``: whether groups of fewer elements
     than the backend's ``least_group`` are formed too, of several calls. ``single``: whether each
     call that computes is in a group, alone if need be. ``owned``: values whose memory a group may
-    overwrite after their last use.
+    overwrite after their last use. ``apart``: the places of calls that are in no group.
     """
     returned, ours = frozenset(wanted), frozenset(owned)
     device, state = calls[0].plan.device if calls else None, engine.registry.state
@@ -106,7 +107,7 @@ def fuse(
     arguments, least = find_arguments(calls), groups.least_group
     keyed = (
         None
-        if single
+        if single or apart
         else find_key(calls, returned, ours, arguments=arguments, least=least, small=small)
     )
     if keyed is not None and device is not None:
@@ -115,7 +116,9 @@ def fuse(
         if known is not None and bound is not None:
             return Fusion(bound, known.alone, known=bool(bound), general=(keyed, known))
     steps = Steps(engine)
-    steps_of_calls = [_find_step(steps, call) for call in calls]
+    steps_of_calls = [
+        None if at in apart else _find_step(steps, call) for at, call in enumerate(calls)
+    ]
     leaves = Leaves(arguments)
     program = _Program(groups, calls, steps_of_calls, leaves, returned, small, single, ours)
     fused = program.fuse(range(len(calls)))

@@ -68,22 +68,26 @@ def overwritten(group: Group) -> list[int]:
     return [output.into for output in group.outputs if output.into is not None]
 
 
-class OverwritingGroup:
-    """A group that writes into inputs where nothing else uses their memory.
+class Consuming:
+    """A function that writes into the memory of inputs where nothing else uses it.
 
     Args:
-        backend: compiled ``run``, and compiles the group with new memory if it is needed. It has
-            the capabilities ``CompilesGroups`` and ``ReusesMemory``.
-        group: with outputs that go into inputs.
-        run: computes it.
+        run: takes the memory of the inputs with the numbers ``places``.
+        places: in the order of the counts that a call gets.
+        owns: of the backend's capability ``ReusesMemory``.
+        make_plain: returns the same function with new memory, when it is first needed.
 
     """
 
-    def __init__(self, backend: Any, group: Group, run: Compute) -> None:
-        self._backend, self._group, self._run = backend, group, run
-        self._owns = backend.owns_memory
-        self._places = overwritten(group)
-        self._count = len(self._places)
+    def __init__(
+        self,
+        run: Compute,
+        places: Sequence[int],
+        owns: Callable[[Any], bool],
+        make_plain: Callable[[], Compute],
+    ) -> None:
+        self._run, self._places, self._owns, self._make_plain = run, places, owns, make_plain
+        self._count = len(places)
         self._plain: Compute | None = None
 
     def __call__(self, *operands: Any) -> Sequence[Buffer]:
@@ -92,17 +96,26 @@ class OverwritingGroup:
         owns = self._owns
         for count, at in zip(counts, self._places, strict=True):
             if count > _ONE or not owns(buffers[at]):
-                return self._with_new_memory()(*buffers)
+                if self._plain is None:
+                    self._plain = self._make_plain()
+                return self._plain(*buffers)
         return self._run(*buffers)
 
-    def _with_new_memory(self) -> Compute:
-        if self._plain is None:
-            group = self._group
-            outputs = tuple(replace(output, into=None) for output in group.outputs)
-            run = self._backend.compile_group(replace(group, outputs=outputs))
-            assert run is not None, f"{group.name}: declined without ``into``, accepted with it"
-            self._plain = run
-        return self._plain
+
+def overwriting_group(backend: Any, group: Group, run: Compute) -> Consuming:
+    """Return a group that writes into inputs where nothing else uses their memory.
+
+    ``backend`` compiled ``run``, and compiles the group with new memory if it is needed. It has
+    the capabilities ``CompilesGroups`` and ``ReusesMemory``.
+    """
+
+    def make_plain() -> Compute:
+        outputs = tuple(replace(output, into=None) for output in group.outputs)
+        plain: Compute | None = backend.compile_group(replace(group, outputs=outputs))
+        assert plain is not None, f"{group.name}: declined without ``into``, accepted with it"
+        return plain
+
+    return Consuming(run, overwritten(group), backend.owns_memory, make_plain)
 
 
 class Overwriting:

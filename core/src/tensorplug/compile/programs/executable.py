@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tensorplug.compile.fusion.arguments import find_element, find_uses
 from tensorplug.compile.fusion.groups import fuse
-from tensorplug.compile.fusion.reuse import LEAST, Overwriting, OverwritingGroup, overwritten
+from tensorplug.compile.fusion.reuse import LEAST, Overwriting
 from tensorplug.compile.fusion.structures import order, read_number
 from tensorplug.compile.programs.memory import plan_memory
+from tensorplug.compile.programs.parts import arrange, find_parts
 from tensorplug.compile.programs.program import FlatCall, Program
 from tensorplug.compile.programs.straight_line import StraightLine
 from tensorplug.compile.tracing.decompositions import trace_decomposition
@@ -29,7 +30,7 @@ from tensorplug.ops import extents, movement
 from tensorplug.ops.indexing import dynamic, slicing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Hashable, Sequence
 
     from tensorplug.compile.fusion.structures import FusedCall
     from tensorplug.compile.programs.memory import ProgramMemory
@@ -83,11 +84,17 @@ class Executable:
         groups = program.device.capabilities.groups
         fused: Sequence[FusedCall] = ()
         owned = _find_owned(program, donated)
+        if small and fuses:
+            find_parts(program, owned)
+        apart = {at for part in program.parts or () for at in part.members}
         if groups is not None and fuses:
-            fusion = fuse(engine, groups, program.calls, program.wanted, small=small, owned=owned)
+            wanted = program.wanted
+            fusion = fuse(
+                engine, groups, program.calls, wanted, small=small, owned=owned, apart=apart
+            )
             program.set_fusion(fusion)
             fused = fusion.groups
-        inside = {at for each in fused for at in each.members}
+        inside = apart.union(at for each in fused for at in each.members)
         flat = program.flat(inside)
         alone = [call for at, call in enumerate(program.calls) if at not in inside]
         make = partial(Executable, engine, fuses=fuses, small=small)
@@ -95,7 +102,7 @@ class Executable:
             _spelled_out(engine, call, each, make)
             for call, each in zip(alone, flat.calls, strict=True)
         ]
-        calls = _with_groups(program, program.slots, self._alone, fused, inside)
+        calls = arrange(program, program.slots, self._alone, fused, inside)
         self._constants = flat.constants
         self._outputs = [program.slots[value] for value in program.wanted]
         self._owned = frozenset(program.slots[value] for value in owned)
@@ -117,8 +124,8 @@ class Executable:
     def is_general(self) -> bool:
         """Whether ``at_sizes`` may be asked: what its groups depend on is known."""
         program, fusion = self.program, self.program.fusion
-        if fusion is None:
-            return True
+        if fusion is None or program.parts is not None:
+            return program.parts is None  # what a backend compiles is of these sizes
         # What is spelled out is a program of its own.
         native = not any(program.calls[at].plan.how in BY_OPS for at in fusion.alone)
         return native and fusion.general is not None
@@ -185,7 +192,7 @@ class Executable:
             replace(known, run=program.kernel(call), unchecked=call.plan)
             for known, call in zip(self._alone, calls_at(alone, sizes, values), strict=True)
         ]
-        calls = _with_groups(program, there, flat, fused, inside)
+        calls = arrange(program, there, flat, fused, inside)
         other = copy.copy(self)
         other._alone, other._constants, other._uses = flat, constants, None
         steps = [_Step(call, step.done) for call, step in zip(calls, self._steps, strict=True)]
@@ -326,36 +333,6 @@ def _spelled_out(
     return replace(
         flat, run=lambda *buffers: made.run(buffers)[0], inside=memory.peak - memory.arguments
     )
-
-
-def _with_groups(
-    program: Program,
-    slots: Mapping[Any, int],
-    calls: Sequence[FlatCall],
-    groups: Sequence[FusedCall],
-    inside: Collection[int],
-) -> list[FlatCall]:
-    """Return all calls: ``calls``, with groups in the places of their last members.
-
-    ``inside``: the places of all members.
-    """
-    last = {max(fused.members): fused for fused in groups}
-    result = []
-    others = iter(calls)
-    for at in range(len(program.calls)):
-        fused = last.get(at)
-        if fused is not None:
-            inputs = tuple(slots[source] for source in fused.inputs)
-            outputs = tuple(slots[output] for output in fused.outputs)
-            name, run = fused.group.name, fused.run
-            places = overwritten(fused.group)
-            if places:
-                run = OverwritingGroup(program.device.backend, fused.group, run)
-            overwrites = tuple(inputs[at] for at in places)
-            result.append(FlatCall(name, None, inputs, outputs, True, run, overwrites))  # noqa: FBT003  # a record
-        elif at not in inside:
-            result.append(next(others))
-    return result
 
 
 def _run_verified(call: Call, tensors: Sequence[Any]) -> list[Tensor]:

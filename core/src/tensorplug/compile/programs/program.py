@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tensorplug.compile.fusion.groups import Fusion
     from tensorplug.compile.fusion.structures import FusedCall
     from tensorplug.compile.programs.memory import ProgramMemory
+    from tensorplug.compile.programs.part import Part
     from tensorplug.compile.tracing.calls import Call
     from tensorplug.contract.spec import KernelSpec
     from tensorplug.dispatch.device import Device
@@ -33,9 +34,9 @@ class FlatCall:
     ``multiple_outputs`` a sequence. ``spec``: None for a group. ``name`` is for messages.
     ``overwrites``: slots into whose buffers it may write; ``run`` takes the number of references
     to each of them before the other arguments. ``inside``: the bytes that a loop or a branch needs
-    besides. ``unchecked``: the plan, if the first results of the kernel are still to be compared
-    with its spec. ``empties``: whether ``run`` may empty its list of operands, and overwrite those
-    that nothing else refers to.
+    besides. ``unchecked``: the plan, or the part, whose first results are still to be checked.
+    ``empties``: whether ``run`` may empty its list of operands, and overwrite those that nothing
+    else refers to.
     """
 
     name: str
@@ -46,7 +47,7 @@ class FlatCall:
     run: Callable[..., Any]
     overwrites: tuple[int, ...] = ()
     inside: int = 0
-    unchecked: Plan | None = None
+    unchecked: Plan | Part | None = None
     empties: bool = False
 
 
@@ -70,7 +71,8 @@ class Program:
 
     ``inputs`` are passed to each run, ``wanted`` are returned. ``slots`` numbers all values, the
     inputs first. ``planned``: the memory of its calls as they run, fused ones together.
-    ``fusion``: its groups; None if the backend compiles none, or was not asked. ``in_place``: by
+    ``fusion``: its groups; None if the backend compiles none, or was not asked. ``parts``: those
+    that it compiles as a whole, the same; ``declined``: others, with the reason. ``in_place``: by
     the slots of calls' results, those whose memory they take.
     """
 
@@ -81,6 +83,8 @@ class Program:
     slots: dict[Value | Constant, int] = field(init=False)
     planned: ProgramMemory | None = field(init=False, default=None)
     fusion: Fusion | None = field(init=False, default=None)
+    parts: list[Part] | None = field(init=False, default=None)
+    declined: Sequence[str] = ()
     in_place: Mapping[int, int] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -181,9 +185,13 @@ class Program:
 
     def __repr__(self) -> str:
         notes, groups = self._describe_groups()
-        found = 0 if self.fusion is None else len(self.fusion.groups)
-        count = f", {found} groups" if found != 1 else ", 1 group"
-        count = "" if self.fusion is None else count
+        units = (("group", self.fusion and self.fusion.groups), ("part", self.parts))
+        counts = [
+            f", {len(each)} {name}{'s' if len(each) != 1 else ''}"
+            for name, each in units
+            if each is not None
+        ]
+        count = "".join(counts)
         lines = [f"<Program on {self.device.name}: {len(self.calls)} calls{count}>"]
         lines += [
             f"  %{at}: {operand.placement.type}, input" for at, operand in enumerate(self.inputs)
@@ -211,17 +219,24 @@ class Program:
 
     def _describe_groups(self) -> tuple[list[str], list[str]]:
         """Return what to say of each call: its group, or why it has none; and of each group."""
-        notes = [""] * len(self.calls)
+        notes, lines = [""] * len(self.calls), []
+        for number, part in enumerate(self.parts or (), 1):
+            for at in part.members:
+                notes[at] = f", in part {number}"
+            inputs, outputs = self._names(part.inputs), self._names(part.outputs)
+            of = f" of {inputs}" if inputs else ""
+            where = f"-> {outputs}, by {self.device.name}"
+            lines.append(f"  part {number}: {len(part.members)} calls{of} {where}")
+        lines += [f"  {reason}" for reason in self.declined]
         if self.fusion is None:
-            return notes, []
-        lines = []
+            return notes, lines
         for number, fused in enumerate(self.fusion.groups, 1):
             for at in fused.members:
                 notes[at] = f", in group {number}"
             lines.append(f"  group {number}: {self._describe_group(fused)}")
         lines += [f"  {name}: {reason}" for name, reason in self.fusion.declined.items()]
         for at, reason in self.fusion.alone.items():
-            notes[at] = f", alone: {reason}"
+            notes[at] = notes[at] or f", alone: {reason}"
         return notes, lines
 
     def _describe_group(self, fused: FusedCall) -> str:

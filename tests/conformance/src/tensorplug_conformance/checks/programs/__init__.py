@@ -16,6 +16,7 @@ from tensorplug_conformance.checks.programs import (
     structure,
     threads,
     training,
+    whole,
 )
 
 __all__ = ["CHECKS"]
@@ -34,4 +35,5 @@ CHECKS = (
     *lifetimes.CHECKS,
     *restoring.CHECKS,
     *threads.CHECKS,
+    *whole.CHECKS,
 )

@@ -14,11 +14,17 @@ from tensorplug_conformance.selftest.backends import WrongBackend, engine_with
 from tensorplug_conformance.selftest.delegates import Delegate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from tensorplug.algorithms import loop_bodies
     from tensorplug.engine.engine import Engine
-    from tensorplug.plugin import Backend, Buffer, Group, KernelSpec
+    from tensorplug.plugin import (
+        Backend,
+        Buffer,
+        Group,
+        KernelSpec,
+        programs,
+    )
 
 
 REFERENCE: Final = "cpu"
@@ -51,6 +57,35 @@ class _CompilesLoops(Delegate):
         return run
 
 
+class _CompilesPrograms(Delegate):
+    """Takes every call, and compiles each part by way of ``rewrite``."""
+
+    compiler = "the suite's interpreter"
+
+    def __init__(self, clean: Backend, rewrite: Any) -> None:
+        super().__init__(clean)
+        self.rewrite = rewrite
+
+    def take_calls(
+        self,
+        program: programs.TracedProgram,  # noqa: ARG002  # of the protocol
+        offered: Collection[int],
+    ) -> Collection[int]:
+        return offered
+
+    def compile_program(self, program: programs.TracedProgram) -> programs.CompiledProgram:
+        made: programs.CompiledProgram = self.rewrite(program, loaded=False)
+        return made
+
+    def load_program(
+        self,
+        program: programs.TracedProgram,
+        content: bytes,  # noqa: ARG002  # of the protocol
+    ) -> programs.CompiledProgram:
+        made: programs.CompiledProgram = self.rewrite(program, loaded=True)
+        return made
+
+
 def delegating(make: Callable[[Any], Any]) -> Engine:
     """Return an engine whose backend is the clean one, wrapped by ``make``."""
     return engine_with(WrongBackend("delegates", make, 4, ""))
@@ -66,6 +101,11 @@ def compiling_loops(
 ) -> Engine:
     """Return an engine whose loops are run by the functions that ``rewrite`` returns."""
     return delegating(partial(_CompilesLoops, rewrite=rewrite))
+
+
+def compiling_programs(rewrite: Callable[..., programs.CompiledProgram]) -> Engine:
+    """Return an engine whose programs are compiled by ``rewrite``, given one and ``loaded``."""
+    return delegating(partial(_CompilesPrograms, rewrite=rewrite))
 
 
 def with_kernel(spec: KernelSpec, function: Any, engine: Engine | None = None) -> Engine:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from tensorplug_conformance.checks import NotMeasuredError, Target, checks
-from tensorplug_conformance.selftest.programs import compiled, memory, repeated, rules
+from tensorplug_conformance.selftest.programs import compiled, memory, repeated, rules, whole
 from tensorplug_conformance.selftest.programs.engines import REFERENCE
 from tensorplug_conformance.session import Session, engine_factory
 
@@ -60,6 +60,10 @@ WRONG_PROGRAMS: Final = (
     WrongProgram(compiled.asks_too_late, "loops: while_loop, cond and switch"),
     WrongProgram(compiled.keeps_what_it_made, "flat memory: compiled"),
     WrongProgram(compiled.shares_scratch, "threads that share a program"),
+    WrongProgram(whole.computes_something_else, "whole programs: all calls"),
+    WrongProgram(whole.takes_maxima_for_minima, "whole programs: with gaps"),
+    WrongProgram(whole.loads_what_it_remembers, "whole programs: loaded"),
+    WrongProgram(whole.takes_memory_that_was_not_given, "whole programs: donated"),
     WrongProgram(repeated.differs_by_process, "same bits in two processes"),
     WrongProgram(repeated.tunes_itself, "same seed, same bits"),
     WrongProgram(repeated.leaks_now_and_then, "flat memory: training by hand"),
