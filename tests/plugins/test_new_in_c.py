@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
@@ -17,7 +20,7 @@ pytestmark = pytest.mark.skipif(
     reason="needs CMake, a C compiler and POSIX threads",
 )
 # Calls of each shape of the binding: elementwise, no input, any number of them, two outputs.
-KERNELS = "Add,Range,Concat,TopK"
+KERNELS = "Range,Concat,TopK,Mod"
 
 
 def run(*command, folder, **environment):
@@ -70,7 +73,7 @@ def certify(folder, report, *arguments):
 
 
 def test_kernels_of_each_form_pass(built, tmp_path):
-    report = certify(built, tmp_path, "--level", "2", "--kernels", KERNELS)
+    report = certify(built, tmp_path, "--level", "2", "--kernels", KERNELS, "--dtypes", "float32")
     passed = {row["kernel"] for row in report["rows"] if row["status"].startswith("pass")}
     assert passed == set(KERNELS.split(","))
 
@@ -83,48 +86,89 @@ def test_it_certifies_at_level_2(built, tmp_path):
     assert {row["status"] for row in report["rows"]} == {"pass native", "unsupported dtype"}
 
 
-# C++, and sanitizers ------------------------------------------------------------------------
+# C++ and Rust --------------------------------------------------------------------------------
 
-IN_CPP = """
-#include "tensorplug.h"
-static_assert(sizeof(tp_dtype) == 4 && sizeof(tp_tensor) == 48, "as DLDataType and DLTensor are");
-static tp_status halve(const tp_call *call) {
-    const tp_tensor &x = call->inputs[0];
-    auto *from = static_cast<const float *>(x.data);
-    for (int64_t i = 0; i < x.shape[0]; i++)
-        static_cast<float *>(call->outputs[0].data)[i] = from[i] / 2;
-    return TP_OK;
+HERE = Path(__file__).parent / "in_c"
+FLAGS = ("-Wall", "-Wextra", "-Werror", "-fPIC", "-c")
+RUST = ("--edition=2021", "--crate-type=staticlib", "-Cpanic=abort")
+# How a table of kernels becomes an object, or an archive to link whole.
+COMPILERS = {
+    "c++": ("c++", "-std=c++17", *FLAGS, "-I{include}", HERE / "kernels.cpp", "-okernels.a"),
+    "rustc": ("rustc", *RUST, HERE / "kernels.rs", "-okernels.a"),
 }
-const tp_kernel *tp_kernels(void) {
-    static const tp_kernel kernels[] = {{"Neg", 1, halve, ""}, {nullptr, 0, nullptr, nullptr}};
-    return kernels;
-}
-const tp_dtype *tp_dtypes(void) {
-    static const tp_dtype dtypes[] = {
-        {TP_BOOL, 8, 1}, {TP_INT, 32, 1}, {TP_FLOAT, 32, 1}, {0, 0, 0}};
-    return dtypes;
-}
+PROGRAM = """
+import tensorplug as tp
+tp.set_backend("acme")
+print((-tp.asarray([3.0, 4.0])).tolist())
 """
 
 
-def test_kernels_in_cpp(built, tmp_path):
-    """A table of kernels in C++ takes the place of that in C, and the binding reads it."""
-    (tmp_path / "kernels.cpp").write_text(IN_CPP)
-    flags = ("-Wall", "-Wextra", "-Werror", "-fPIC", "-I", built / "include", "-c")
-    run("c++", "-std=c++17", *flags, "kernels.cpp", folder=tmp_path)
-    run("cc", "-std=c11", *flags, built / "src/device.c", folder=tmp_path)
-    library = tmp_path / "libother.so"
-    objects = ("kernels.o", "device.o", "-lpthread", "-lm")
-    run("c++", "-shared", "-o", library, *objects, folder=tmp_path)
-    program = (
-        "import tensorplug as tp; tp.set_backend('acme'); x = tp.asarray([3.0, 4.0]);"
-        "print((-x).tolist(), tp.explain('Add').how)"
-    )
-    printed = run(
-        *(sys.executable, "-c", program),
-        folder=tmp_path,
-        PYTHONPATH=str(built / "src"),
-        ACME_LIBRARY=str(library),
-        TENSORPLUG_FALLBACK="error",
-    )
-    assert printed.split("\n")[0] == "[1.5, 2.0] None"
+def link(built, folder, compiler, *arguments, include=None):
+    """Compile a table of kernels, and link the device of the project to it."""
+    include = include or built / "include"
+    command = [str(part).format(include=include) for part in COMPILERS[compiler]]
+    run(*command, *arguments, folder=folder)
+    run("cc", "-std=c11", *FLAGS, "-I", include, built / "src/device.c", folder=folder)
+    whole = ("-Wl,--whole-archive", "kernels.a", "-Wl,--no-whole-archive")
+    objects = whole if compiler == "rustc" else ("kernels.a",)
+    library = folder / "libother.so"
+    needed = ("device.o", "-lpthread", "-lm", "-ldl")
+    run("c++", "-shared", "-o", library, *objects, *needed, folder=folder)
+    return {
+        "PYTHONPATH": str(built / "src"),
+        "ACME_LIBRARY": str(library),
+        "TENSORPLUG_FALLBACK": "error",
+    }
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the options of GNU's linker")
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_kernels_in_another_language(compiler, built, tmp_path):
+    """A table in C++ or Rust takes the place of that in C, and the binding reads it."""
+    if not shutil.which(compiler):
+        pytest.skip(f"no {compiler}")
+    environment = link(built, tmp_path, compiler)
+    printed = run(sys.executable, "-c", PROGRAM, folder=tmp_path, **environment)
+    assert printed == "[1.5, 2.0]\n"
+
+
+# A row, and what is wrong with it.
+WRONG = {
+    '{"Negg", 1, halve, ""}': "tp_kernels has 'Negg', which is no kernel",
+    '{"Neg", 2, halve, ""}': "Neg has 1 inputs, not 2",
+    '{"Concat", 2, halve, "axis"}': "Concat has -1 inputs, not 2",
+    '{"Neg", 1, halve, "axis"}': "has the parameters (x, *, axis, backend, out)",
+}
+
+
+@pytest.mark.parametrize("row", WRONG)
+def test_a_row_that_does_not_fit_its_spec_is_refused(row, built, tmp_path):
+    environment = link(built, tmp_path, "c++", f"-DROW={row}")
+    with pytest.raises(AssertionError, match=re.escape(WRONG[row])):
+        run(sys.executable, "-c", PROGRAM, folder=tmp_path, **environment)
+
+
+def test_a_library_of_another_version_is_refused(built, tmp_path):
+    text = (built / "include/tensorplug.h").read_text("utf-8")
+    assert text.count("TP_VERSION = 1 ") == 1
+    (tmp_path / "tensorplug.h").write_text(text.replace("TP_VERSION = 1 ", "TP_VERSION = 2 "))
+    environment = link(built, tmp_path, "c++", include=tmp_path)
+    with pytest.raises(AssertionError, match=r"built with version 2 of tensorplug\.h, and this"):
+        run(sys.executable, "-c", PROGRAM, folder=tmp_path, **environment)
+
+
+# A wheel -------------------------------------------------------------------------------------
+
+
+@pytest.mark.packaging
+def test_a_wheel_is_for_any_python_of_one_platform(tmp_path):
+    pytest.importorskip("scikit_build_core")
+    new.create("acme", "c", tmp_path / "project", "", new.LICENSE)
+    wheel = ("pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", tmp_path)
+    run(sys.executable, "-m", *wheel, ".", folder=tmp_path / "project")
+    (path,) = tmp_path.glob("*.whl")
+    assert re.fullmatch(r"tensorplug_acme-0\.1\.0-py3-none-(linux|macosx)_.*\.whl", path.name)
+    held = {name for name in ZipFile(path).namelist() if ".dist-info/" not in name}
+    modules = ("__init__", "backend", "kernels", "library", "plugin")
+    files = ("py.typed", "tensorplug.h", "libdevice.so", *(f"{name}.py" for name in modules))
+    assert held == {f"tensorplug_acme/{name}" for name in files}

@@ -116,8 +116,14 @@ static fault *new_fault(tp_device *device, const char *kernel, tp_status status)
     why->status = status;
     snprintf(why->message, sizeof why->message, "%s: %.200s", kernel, message);
     fault **end = &device->untold;
-    while (*end)
-        end = &(*end)->next;
+    while (*end) {
+        fault *each = *end;
+        if (each->told) {
+            *end = each->next;
+            release_fault(each);
+        } else
+            end = &each->next;
+    }
     *end = why;
     why->references++;
     return why;
@@ -261,8 +267,8 @@ static tp_status allocate(tp_device *device, uint64_t bytes, tp_buffer **buffer)
         pthread_cond_wait(&device->changed, &device->lock);
     }
     tp_buffer *made = calloc(1, sizeof *made);
-    void *data = made ? aligned_alloc(ALIGNMENT, reserved) : NULL;
-    if (!data) {
+    void *data = NULL; /* of `bytes` bytes, so that sanitizers see each access behind them */
+    if (!made || posix_memalign(&data, ALIGNMENT, bytes ? bytes : 1)) {
         free(made);
         return fail(TP_OUT_OF_MEMORY, "the host has no room for %llu bytes",
                     (unsigned long long)bytes);

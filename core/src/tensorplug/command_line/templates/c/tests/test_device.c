@@ -132,10 +132,12 @@ static void test_late_errors(void)
     EXPECT(strstr(tp_message(), "GatherV2: index 5 is out of range for an axis of length 2"));
     EXPECT(tp_synchronize(queue) == TP_OK); /* the error has been told */
 
-    tp_buffer *again = launch(gather, x, second);
+    tp_buffer *told = launch(gather, x, second);
+    EXPECT(tp_buffer_read(told, result, sizeof result) == TP_OUT_OF_RANGE);
+    tp_buffer *again = launch(gather, x, second); /* an error that nobody was told */
     EXPECT(tp_synchronize(queue) == TP_OUT_OF_RANGE);
     EXPECT(tp_synchronize(queue) == TP_OK);
-    tp_buffer *all[] = {x, first, second, right, wrong, poisoned, again};
+    tp_buffer *all[] = {x, first, second, right, wrong, poisoned, told, again};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         tp_buffer_free(all[i]);
     tp_program_free(gather);
