@@ -85,7 +85,7 @@ def more_rows() -> Iterator[Row]:
         lambda n, dtype: [made("unit", n // 32, dtype), _labels(n), *_rows(n, dtype)],
     )
     yield row(
-        "QuantizedMatMul", abs, lambda n, _: [*_rows(n, "int8"), *_rows(1024, "int8"), *[None] * 4]
+        "QuantizedMatMul", abs, lambda n, _: [*_rows(n, "int8"), *_rows(1024, "int8"), *[None] * 5]
     )
 
 

@@ -89,12 +89,14 @@ def unpacked(held, dtype):
     return np.where(codes > dtype.max, codes - (1 << dtype.bits), codes)
 
 
-WEIGHTS = [  # rows, columns, inner elements, blocks; whether there are zero points
-    (1, 37, 128, 4, False),
-    (1, 200, 320, 10, True),
-    (2, 70, 96, 1, False),
-    (8, 33, 2048, 64, False),
-    (5, 40, 64, 2, True),
+WEIGHTS = [  # rows, columns, inner elements, blocks; whether there are zero points, offsets
+    (1, 37, 128, 4, False, False),
+    (1, 200, 320, 10, True, False),
+    (1, 130, 576, 18, False, True),
+    (2, 70, 96, 1, False, True),
+    (8, 33, 2048, 64, False, False),
+    (4, 20, 2048, 32, False, True),
+    (5, 40, 64, 2, True, True),
 ]
 
 
@@ -103,20 +105,15 @@ WEIGHTS = [  # rows, columns, inner elements, blocks; whether there are zero poi
 @pytest.mark.parametrize("packed", [None, dt.int4, dt.uint4, dt.int2, dt.uint2])
 @pytest.mark.parametrize("narrow", [dt.float32, dt.float16])
 def test_weights_alone(compile_group, case, packed, narrow):
-    m, n, k, blocks, centred = case
+    m, n, k, blocks, centred, shifted = case
     x = drawn((m, k), dt.float32)
     b = drawn((n, k // (8 // packed.bits if packed else 1)), dt.uint8 if packed else dt.int8)
     scale = RNG.uniform(0.5, 2, (n, blocks)).astype(narrow.numpy)
     zero = drawn((n, 1), packed or dt.int8) if centred else None
-    arrays = [each for each in (x, b, scale, zero) if each is not None]
-    given = [operand(number, each) for number, each in enumerate(arrays)]
+    offset = RNG.uniform(-20, 20, (n, blocks)).astype(narrow.numpy) if shifted else None
+    arrays = (x, b, None, scale, None, zero, offset)
     form = quantized_mat_mul(
-        given[0],
-        given[1],
-        None,
-        given[2],
-        None,
-        given[3] if centred else None,
+        *(None if each is None else operand(number, each) for number, each in enumerate(arrays)),
         transpose_b=True,
         b_packed=packed,
         out=TensorType(dt.float32, (m, n)),
@@ -125,6 +122,8 @@ def test_weights_alone(compile_group, case, packed, narrow):
     numbers = unpacked(b, packed) if packed else b.astype(np.int64)
     numbers = numbers - (0 if zero is None else zero.astype(np.int64))
     right = numbers * np.repeat(scale.astype(np.float64), k // blocks, axis=1)
+    if offset is not None:
+        right = right + np.repeat(offset.astype(np.float64), k // blocks, axis=1)
     left = x.astype(np.float64)
     assert_near(found, left @ right.T, np.abs(left) @ np.abs(right).T)
 

@@ -60,6 +60,8 @@ REFUSED = [
     (lambda: tp.dequantize(np.int8([1]), 1), DTypeError, "input 'scale'"),
     (lambda: tp.dequantize(np.int8([1]), 1.0, dtype="int8"), DTypeError, "floating"),
     (lambda: tp.dequantize(np.int32([1]), 1.0, np.int8(1)), DTypeError, "int32"),
+    (lambda: tp.dequantize(np.int8([1]), 1.0, offset=[1.0]), ShapeError, r"\[1\] is not \[\]"),
+    (lambda: tp.dequantize(np.int8([1]), 1.0, offset=[[1.0]], axis=3), OutOfRangeError, "axis"),
     (lambda: tp.quantized_matmul(np.int8([[1]]), np.int8([1])), ShapeError, "rank 2"),
     (lambda: tp.quantized_matmul(np.int8([[1]]), [[1.0]]), ArgumentError, "needs b_scale"),
     (lambda: tp.quantized_matmul(np.int16([[1]]), np.int8([[1]])), DTypeError, "int16"),
@@ -148,16 +150,20 @@ def test_weights_alone_have_the_gradients_of_what_they_stand_for():
     rng = np.random.default_rng(3)
     x = tp.asarray(rng.standard_normal((3, 8)).astype("float32"))
     held, scale = rng.integers(0, 256, (5, 4)).astype("uint8"), tp.ones((5, 2)) * 0.5
-    meant = tp.dequantize(tp.reshape(tp.bitcast(held, "int4"), (5, 8)), scale)
+    offset = tp.asarray(rng.standard_normal((5, 2)).astype("float32"))
+    numbers = tp.reshape(tp.bitcast(held, "int4"), (5, 8))
+    meant = tp.dequantize(numbers, scale, offset=offset)
     packed = {"transpose_b": True, "b_packed": "int4"}
 
-    def quantized(x, scale):
-        return tp.sum(tp.quantized_matmul(x, held, None, scale, **packed) ** 2)
+    def quantized(x, scale, offset):
+        y = tp.quantized_matmul(x, held, None, scale, b_offset=offset, **packed)
+        return tp.sum(y**2)
 
-    dx, dscale = tp.grad(quantized, argnums=(0, 1))(x, scale)
+    dx, dscale, doffset = tp.grad(quantized, argnums=(0, 1, 2))(x, scale, offset)
     wanted, dw = tp.grad(lambda x, w: tp.sum((x @ w.T) ** 2), argnums=(0, 1))(x, meant)
     np.testing.assert_allclose(dx.numpy(), wanted.numpy(), rtol=1e-5)
-    slopes = dw.numpy() * meant.numpy() / 0.5
+    slopes = dw.numpy() * numbers.numpy().astype("float32")
+    np.testing.assert_allclose(doffset.numpy(), dw.numpy().reshape(5, 2, 4).sum(2), rtol=1e-4)
     np.testing.assert_allclose(dscale.numpy(), slopes.reshape(5, 2, 4).sum(2), rtol=1e-4)
 
 

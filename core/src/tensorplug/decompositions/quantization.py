@@ -31,10 +31,20 @@ decompositions.of(ops.QUANTIZE)(
 
 
 @decompositions.of(ops.DEQUANTIZE)
-def dequantize(x: Tensor, scale: Tensor, zero_point: Tensor | None, *, dtype: DType) -> Tensor:
+def dequantize(
+    x: Tensor,
+    scale: Tensor,
+    zero_point: Tensor | None,
+    offset: Tensor | None,
+    *,
+    dtype: DType,
+) -> Tensor:
     work = dt.promote((scale.dtype, dtype)).compute
     numbers = astype(centred(x, zero_point, _exactly(x)), work)
-    return astype(numbers * spread(astype(scale, work), x.shape), dtype)
+    result = numbers * spread(astype(scale, work), x.shape)
+    if offset is not None:
+        result = result + spread(astype(offset, work), x.shape)
+    return astype(result, dtype)
 
 
 @decompositions.of(ops.FAKE_QUANTIZE)
@@ -50,17 +60,30 @@ def quantized_mat_mul(
     b_scale: Tensor | None,
     a_zero_point: Tensor | None,
     b_zero_point: Tensor | None,
+    b_offset: Tensor | None,
     *,
     dtype: DType,
     transpose_b: bool,
     b_packed: DType | None,
 ) -> Tensor:
-    if a_scale is None and a.dtype in dt.FLOATING:  # the weights alone
+    alone = a_scale is None and a.dtype in dt.FLOATING
+    if b_offset is not None and not alone:
+        work = dt.promote([dtype, b_offset.dtype]).compute
+        rest = (a_scale, b_scale, a_zero_point, b_zero_point, None)
+        attributes = {"dtype": work, "transpose_b": transpose_b, "b_packed": b_packed}
+        scaled = dispatch(quantized_products.QUANTIZED_MAT_MUL, a, b, *rest, **attributes)
+        offsets = spread(
+            astype(b_offset, work), quantized_products.unpacked_type(b.type, b_packed).shape
+        )
+        left = ops.meant(a, a_scale, a_zero_point, work)
+        return astype(scaled + matmul(left, offsets, transpose_b=transpose_b), dtype)
+    if alone:  # the weights
         work = dt.promote([a.dtype, dtype, *([] if b_scale is None else [b_scale.dtype])]).compute
-        meant = None if b_packed is None else _shifted(b, b_packed, b_scale, b_zero_point, work)
+        numbers = b_scale, b_zero_point, b_offset
+        meant = None if b_packed is None else _shifted(b, b_packed, numbers, work)
         if meant is None:
             b = b if b_packed is None else quantized_products.unpacked(b, b_packed)
-            meant = ops.meant(b, b_scale, b_zero_point, work)
+            meant = ops.meant(b, b_scale, b_zero_point, work, b_offset)
         return astype(matmul(astype(a, work), meant, transpose_b=transpose_b), dtype)
     if b_packed is not None:
         b = quantized_products.unpacked(b, b_packed)
@@ -74,13 +97,13 @@ def quantized_mat_mul(
     factors = _quantized(a, a_scale, a_zero_point), _quantized(b, b_scale, b_zero_point)
     if transpose_b or b_packed is not None or factors[0] is not a or factors[1] is not b:
         # A call of its own, since a backend may have a kernel for integers alone.
-        rest = (a_scale, b_scale, a_zero_point, b_zero_point)
+        rest = (a_scale, b_scale, a_zero_point, b_zero_point, None)
         return dispatch(quantized_products.QUANTIZED_MAT_MUL, *factors, *rest, dtype=dtype)
     return _of_numbers(a, b, a_scale, b_scale, a_zero_point, b_zero_point, dtype)
 
 
 def _shifted(
-    b: Tensor, packed: DType, scale: Tensor | None, zero_point: Tensor | None, work: DType
+    b: Tensor, packed: DType, given: tuple[Tensor | None, ...], work: DType
 ) -> Tensor | None:
     """Return what packed integers stand for, by shifts; None for others, or blocks of rows.
 
@@ -88,11 +111,12 @@ def _shifted(
     ``bitcast`` would write a byte for each number before.
     """
     shape = quantized_products.unpacked_type(b.type, packed).shape
-    given = [padded(x.shape, b.ndim) for x in (scale, zero_point) if x is not None]
-    counts = {sizes[-1] for sizes in given} - {1}
+    scale, zero_point, offset = given
+    shapes = [padded(x.shape, b.ndim) for x in given if x is not None]
+    counts = {sizes[-1] for sizes in shapes} - {1}
     blocks = max(counts, default=1)
     whole = len(counts) < 2 and blocks and not b.shape[-1] % blocks
-    pairs = [pair for sizes in given for pair in zip(sizes[:-1], shape[:-1], strict=True)]
+    pairs = [pair for sizes in shapes for pair in zip(sizes[:-1], shape[:-1], strict=True)]
     if packed not in dt.WHOLE or not whole or any(size not in (1, n) for size, n in pairs):
         return None
     code, high = (dt.uint8 if packed.min == 0 else dt.int8), dt.uint8.bits - packed.bits
@@ -108,7 +132,11 @@ def _shifted(
     if zero_point is not None:
         numbers = astype(numbers, dt.int32) - of_blocks(zero_point, dt.int32)
     numbers = astype(numbers, work)
-    return reshape(numbers if scale is None else numbers * of_blocks(scale, work), shape)
+    if scale is not None:
+        numbers = numbers * of_blocks(scale, work)
+    if offset is not None:
+        numbers = numbers + of_blocks(offset, work)
+    return reshape(numbers, shape)
 
 
 def _of_numbers(

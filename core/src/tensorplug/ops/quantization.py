@@ -73,9 +73,24 @@ def _infer_fake_quantize(
     return TensorType(x.dtype, _infer_quantize(x, scale, zero_point, dtype=dtype).shape)
 
 
+def check_offset(name: str, offset: TensorType | None, of: str, scale: TensorType | None) -> None:
+    """Check that an offset belongs to the blocks of a scale."""
+    if offset is not None and (scale is None or offset.shape != scale.shape):
+        given = "None" if scale is None else f"{list(scale.shape)}"
+        raise ShapeError(
+            f"{name} must have the shape of {of}: {list(offset.shape)} is not {given}"
+        )
+
+
 def _infer_dequantize(
-    x: TensorType, scale: TensorType, zero_point: TensorType | None, *, dtype: DType
+    x: TensorType,
+    scale: TensorType,
+    zero_point: TensorType | None,
+    offset: TensorType | None,
+    *,
+    dtype: DType,
 ) -> TensorType:
+    check_offset("offset", offset, "scale", scale)
     if dtype not in dt.FLOATING:
         raise DTypeError(f"dtype must be floating, got {dtype}")
     if zero_point is not None:
@@ -91,8 +106,8 @@ def _quantized_dtype(known: InputTypes) -> DType:
 
 
 def _scale_dtype(known: InputTypes) -> DType:
-    dtype: DType = known["scale"].dtype
-    return dtype
+    given = (known["scale"], known["offset"])
+    return dt.promote([each.dtype for each in given if each is not None])
 
 
 _TO_INTEGERS: Final[dict[str, Any]] = {
@@ -106,10 +121,16 @@ QUANTIZE = KernelSpec("Quantize", _INPUTS, _infer_quantize, **_TO_INTEGERS)
 FAKE_QUANTIZE = KernelSpec("FakeQuantize", _INPUTS, _infer_fake_quantize, **_TO_INTEGERS)
 DEQUANTIZE = KernelSpec(
     "Dequantize",
-    _INPUTS,
+    (*_INPUTS, "offset?"),
     _infer_dequantize,
     attributes={"dtype": attributes.optional(attributes.dtype(), _scale_dtype)},
-    accepts={"x": QUANTIZED | {dt.int32}, "scale": dt.FLOATING, "zero_point": QUANTIZED},
+    accepts={
+        "x": QUANTIZED | {dt.int32},
+        "scale": dt.FLOATING,
+        "zero_point": QUANTIZED,
+        "offset": dt.FLOATING,
+    },
+    promote=("scale", "offset"),
 )
 
 # Functions -------------------------------------------------------------------------------
@@ -200,21 +221,26 @@ def dequantize(
     zero_point: ArrayLike | None = None,
     axis: int | None = None,
     *,
+    offset: ArrayLike | None = None,
     dtype: DTypeLike | None = None,
 ) -> Tensor:
-    """Return ``(x - zero_point) * scale``: the numbers that quantized ones stand for.
+    """Return ``(x - zero_point) * scale + offset``: the numbers that quantized ones stand for.
 
     Args:
         x: of a dtype that ``quantize`` gives, or int32 without zero points.
         scale: floats: one, or one for each block of x, as for ``quantize``.
         zero_point: numbers of the dtype of x, likewise; None for 0.
-        axis: the axis of x along which a scale and a zero point of rank 1 lie; None for the last.
-        dtype: of the result; by default that of ``scale``. The product is rounded once.
+        axis: the axis of x along which a scale, a zero point and an offset of rank 1 lie; None for
+            the last.
+        offset: floats of the shape of ``scale``, such as the minima of GGUF's Q4_1; None for 0.
+        dtype: of the result; by default that of ``scale``, promoted with that of ``offset``. It is
+            computed in float32 at least.
 
-    The scale is differentiable.
+    Scale and offset are differentiable.
 
     Raises:
-        ShapeError: a size of scale or zero_point does not divide that of x.
+        ShapeError: a size of scale or zero_point does not divide that of x, or the shape of
+            offset is not that of scale.
         DTypeError: an argument has another dtype.
         OutOfRangeError: ``axis`` is out of range.
 
@@ -226,11 +252,19 @@ def dequantize(
         Tensor([0., 1.], dtype=float32, device='cpu')
         >>> tp.dequantize(q, 0.5, zero_point=2)
         Tensor([-1.,  0.], dtype=float32, device='cpu')
+        >>> tp.dequantize(q, 0.5, offset=10.0)
+        Tensor([10., 11.], dtype=float32, device='cpu')
 
     """
     tensor = as_tensor(x, what="Dequantize: input 'x'")
     operands = _operands(DEQUANTIZE, tensor, scale, zero_point, tensor.dtype, axis)
-    return dispatch(DEQUANTIZE, *operands, dtype=None if dtype is None else dt.of(dtype))
+    added = as_constant(DEQUANTIZE, 3, dt.as_number(offset), tensor)
+    if added is not None:
+        added = as_tensor(added, what="Dequantize: input 'offset'")
+        at = None if axis is None else shapes.normalize_axis(axis, tensor.ndim, "Dequantize: axis")
+        added = _along(at, added, tensor.ndim)
+    to = None if dtype is None else dt.of(dtype)
+    return dispatch(DEQUANTIZE, *operands, added, dtype=to)
 
 
 @chained
@@ -299,9 +333,17 @@ def numbers(x: Tensor, scale: Tensor, zero_point: Tensor | None, dtype: DType) -
     return whole if dtype.bits <= dt.int8.bits else clip_by_value(whole, dtype.min, dtype.max)
 
 
-def meant(x: Tensor, scale: Tensor | None, zero_point: Tensor | None, dtype: DType) -> Tensor:
+def meant(
+    x: Tensor,
+    scale: Tensor | None,
+    zero_point: Tensor | None,
+    dtype: DType,
+    offset: Tensor | None = None,
+) -> Tensor:
     """Return the numbers that a factor of a product stands for, in ``dtype``."""
     if scale is None:
         return centred(x, zero_point, dtype)
-    through = dequantize if x.dtype in FACTORS else fake_quantize
-    return astype(through(x, astype(scale, dtype), zero_point), dtype)
+    if x.dtype not in FACTORS:
+        return astype(fake_quantize(x, astype(scale, dtype), zero_point), dtype)
+    added = None if offset is None else astype(offset, dtype)
+    return astype(dequantize(x, astype(scale, dtype), zero_point, offset=added), dtype)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tensorplug.contract import attributes, shapes
 from tensorplug.contract import dtypes as dt
@@ -11,7 +11,7 @@ from tensorplug.dispatch.calls import as_constant, as_tensor, chained, dispatch
 from tensorplug.errors import ArgumentError, DTypeError, ShapeError
 from tensorplug.ops.elementwise.bitcasting import bitcast
 from tensorplug.ops.movement import reshape
-from tensorplug.ops.quantization import FACTORS, _check_blocks, as_zero_point
+from tensorplug.ops.quantization import FACTORS, _check_blocks, as_zero_point, check_offset
 
 if TYPE_CHECKING:
     from tensorplug.contract.dtypes import DType
@@ -79,6 +79,7 @@ def _infer_product(
     b_scale: TensorType | None,
     a_zero_point: TensorType | None,
     b_zero_point: TensorType | None,
+    b_offset: TensorType | None,
     *,
     dtype: DType,
     transpose_b: bool,
@@ -87,6 +88,9 @@ def _infer_product(
     b = unpacked_type(b, b_packed)
     _check_factor("a", a, a_scale, a_zero_point)
     _check_factor("b", b, b_scale, b_zero_point)
+    check_offset("b_offset", b_offset, "b_scale", b_scale)
+    if b_offset is not None and b.dtype in dt.FLOATING:
+        raise ArgumentError(f"b is {b}: numbers that are quantized here take no b_offset")
     inner, columns = (b.shape[-1], b.shape[-2]) if transpose_b else b.shape[-2:]
     if a.shape[-1] != inner:
         raise ShapeError(f"the inner sizes {a.shape[-1]} and {inner} differ")
@@ -100,8 +104,11 @@ def _infer_product(
     return TensorType(dtype, (*batch, a.shape[-2], columns))
 
 
+_FLOATS: Final = ("a_scale", "b_scale", "b_offset")
+
+
 def _product_dtype(known: InputTypes) -> DType:
-    floats = [known[name].dtype for name in ("a_scale", "b_scale") if known[name] is not None]
+    floats = [known[name].dtype for name in _FLOATS if known[name] is not None]
     if known["a"].dtype in dt.FLOATING and known["a_scale"] is None:
         floats.append(known["a"].dtype)
     if floats:
@@ -111,7 +118,7 @@ def _product_dtype(known: InputTypes) -> DType:
 
 QUANTIZED_MAT_MUL = KernelSpec(
     "QuantizedMatMul",
-    ("a", "b", "a_scale?", "b_scale?", "a_zero_point?", "b_zero_point?"),
+    ("a", "b", "a_scale?", "b_scale?", "a_zero_point?", "b_zero_point?", "b_offset?"),
     _infer_product,
     attributes={
         "dtype": attributes.optional(attributes.dtype(), _product_dtype),
@@ -125,8 +132,9 @@ QUANTIZED_MAT_MUL = KernelSpec(
         "b_scale": dt.FLOATING,
         "a_zero_point": FACTORS,
         "b_zero_point": FACTORS,
+        "b_offset": dt.FLOATING,
     },
-    promote=("a_scale", "b_scale"),
+    promote=_FLOATS,
 )
 
 
@@ -140,6 +148,7 @@ def quantized_matmul(
     *,
     a_zero_point: ArrayLike | None = None,
     b_zero_point: ArrayLike | None = None,
+    b_offset: ArrayLike | None = None,
     transpose_b: bool = False,
     b_packed: DTypeLike | None = None,
     dtype: DTypeLike | None = None,
@@ -148,12 +157,13 @@ def quantized_matmul(
 
     Products of integers are summed exactly in int32, products of float8 and float4 in float32.
     The sums are then multiplied by the scales. The sums of several blocks are added up in float32
-    (in float64 if a scale is float64).
+    (in float64 if a scale is float64). With ``b_offset``, the sum of a's numbers in a block, times
+    the block's offset, is added.
 
     If ``a`` holds floats and has no scale, only the weights are quantized: the result is
-    ``a @ dequantize(b, b_scale, b_zero_point)``, computed in float32 (in float64 if ``a`` or the
-    scale is float64), and no dequantized copy of ``b`` is made where the backend has a kernel for
-    it.
+    ``a @ dequantize(b, b_scale, b_zero_point, offset=b_offset)``, computed in float32 (in float64
+    if ``a`` or the scale is float64), and no dequantized copy of ``b`` is made where the backend
+    has a kernel for it.
 
     Args:
         a: [..., m, k] of int8, uint8, or a dtype for storage other than float8_e8m0fnu. Floats
@@ -167,6 +177,8 @@ def quantized_matmul(
         a_zero_point: numbers of the dtype of a (for floats, of the dtype to quantize to, by
             default int8); None for 0.
         b_zero_point: likewise.
+        b_offset: floats of the shape of ``b_scale``, which are added to the scaled numbers of b,
+            such as the minima of GGUF's Q4_1; None for 0.
         transpose_b: whether ``b`` is [..., n, k], as most files store weights.
         b_packed: int4, uint4, int2, uint2 or float4_e2m1fn if ``b`` is uint8 whose bytes hold 2 or
             4 numbers of that dtype along the last axis, the first one in the lowest bits: what
@@ -178,14 +190,15 @@ def quantized_matmul(
         [..., m, n]: for integers without scales int32, in which sums that do not fit wrap; else
         floats.
 
-    The scales are differentiable, and so are floats in a and b: where they are quantized,
+    Scales and offsets are differentiable, and so are floats in a and b: where they are quantized,
     gradients pass straight through their rounding, and are 0 where they were clipped.
 
     Raises:
-        ShapeError: rank below 2, different inner sizes, or a size of a scale or zero point that
-            does not divide that of its matrix.
+        ShapeError: rank below 2, different inner sizes, a size of a scale or zero point that
+            does not divide that of its matrix, or a b_offset without the shape of b_scale.
         DTypeError: an argument has another dtype.
-        ArgumentError: floats in b without a scale, or in a with a zero point alone.
+        ArgumentError: floats in b without a scale or with an offset, or in a with a zero point
+            alone.
 
     Source: ONNX's MatMulInteger and QLinearMatMul.
 
@@ -211,15 +224,16 @@ def quantized_matmul(
         what = f"QuantizedMatMul: input '{name}_zero_point'"
         factors.append(tensor)
         zero_points.append(as_zero_point(zero_point, of, what))
-    scales = [
-        as_constant(QUANTIZED_MAT_MUL, 2 + place, scale, factors[place])
-        for place, scale in enumerate((a_scale, b_scale))
-    ]
+    *scales, offset = (
+        as_constant(QUANTIZED_MAT_MUL, place, number, factors[min(place - 2, 1)])
+        for place, number in ((2, a_scale), (3, b_scale), (6, b_offset))
+    )
     return dispatch(
         QUANTIZED_MAT_MUL,
         *factors,
         *scales,
         *zero_points,
+        offset,
         dtype=result_dtype,
         transpose_b=transpose_b,
         b_packed=packed,

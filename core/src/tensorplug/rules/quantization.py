@@ -58,7 +58,13 @@ def _straight_through(
     return astype(where(kept, dy, 0.0), x.dtype), astype(to_scale, scale.dtype)
 
 
-rules.formulas(ops.DEQUANTIZE, scale=_of_integers)
+def _of_offset(dy: Tensor, offset: Tensor) -> Tensor:
+    """Return the gradient of what is added to each number of a block."""
+    wide = dt.promote((dy.dtype, offset.dtype)).compute
+    return astype(total(astype(dy, wide), offset.shape), offset.dtype)
+
+
+rules.formulas(ops.DEQUANTIZE, scale=_of_integers, offset=_of_offset)
 
 
 @rules.vjp(ops.FAKE_QUANTIZE, "x", "scale")
@@ -75,7 +81,7 @@ def fake_quantize(
     return {name: gradients[name] for name in wanted}
 
 
-@rules.vjp(quantized_products.QUANTIZED_MAT_MUL, "a", "b", "a_scale", "b_scale")
+@rules.vjp(quantized_products.QUANTIZED_MAT_MUL, "a", "b", "a_scale", "b_scale", "b_offset")
 def quantized_mat_mul(
     wanted: frozenset[str],
     dy: Tensor,
@@ -85,6 +91,7 @@ def quantized_mat_mul(
     b_scale: Tensor | None,
     a_zero_point: Tensor | None,
     b_zero_point: Tensor | None,
+    b_offset: Tensor | None,
     *,
     transpose_b: bool,
     b_packed: DType | None,
@@ -96,14 +103,16 @@ def quantized_mat_mul(
     cotangent = astype(dy, wide)
     gradients: dict[str, Tensor] = {}
     if wanted & {"a", "a_scale"}:
-        other = ops.meant(b, b_scale, b_zero_point, wide)
+        other = ops.meant(b, b_scale, b_zero_point, wide, b_offset)
         to_a = matmul(cotangent, other, transpose_b=not transpose_b)
         gradients |= _of_factor("a", to_a, a, a_scale, a_zero_point)
-    if wanted & {"b", "b_scale"}:
+    if wanted & {"b", "b_scale", "b_offset"}:
         other = ops.meant(a, a_scale, a_zero_point, wide)
         left, right = (cotangent, other) if transpose_b else (other, cotangent)
         to_b = matmul(left, right, transpose_a=True)
         gradients |= _of_factor("b", to_b, b, b_scale, b_zero_point)
+        if b_offset is not None:
+            gradients["b_offset"] = _of_offset(total(to_b, b.shape), b_offset)
     return {name: gradients[name] for name in wanted}
 
 

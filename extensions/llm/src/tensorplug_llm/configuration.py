@@ -54,7 +54,7 @@ class Matrix:
         values: floats or int8, [outputs, inputs]; or uint8, [outputs, inputs / 2], of two
             numbers each, the first in the low bits.
         scale: a float for each block, [outputs, blocks]; None for 1.
-        offset: likewise, float32; None for 0.
+        offset: likewise; None for 0.
         bias: [outputs], added to products with the weight; None for 0.
         packed: "int4" or "uint4", the numbers that share a byte; None if none do.
 

@@ -90,11 +90,14 @@ def product(x: tp.Tensor, weight: Matrix) -> tp.Tensor:
         result = tp.astype(narrow @ weight.values.T, x.dtype, copy=False)
     else:
         result = tp.quantized_matmul(
-            x, weight.values, None, weight.scale, transpose_b=True, b_packed=weight.packed
+            x,
+            weight.values,
+            None,
+            weight.scale,
+            b_offset=weight.offset,
+            transpose_b=True,
+            b_packed=weight.packed,
         )
-    if weight.offset is not None:  # the sum of a block's inputs times its offset
-        blocks = tp.sum(tp.reshape(x, (*x.shape[:-1], weight.offset.shape[-1], -1)), axis=-1)
-        result = result + blocks @ weight.offset.T
     return result if weight.bias is None else result + weight.bias
 
 
@@ -115,17 +118,12 @@ def rows(table: Matrix, indices: tp.Tensor) -> tp.Tensor:
 
 def floats(weight: Matrix) -> tp.Tensor:
     """Return what a weight stands for, without its bias, in float32."""
-    values, packed = weight.values, weight.packed
-    if packed is not None:
-        values = tp.bitcast(values, packed)
-        values = tp.reshape(values, (*values.shape[:-2], 2 * values.shape[-2]))
-    result = tp.astype(values, "float32", copy=False)
+    values = weight.values
+    if weight.packed is not None:
+        values = tp.reshape(tp.bitcast(values, weight.packed), (*values.shape[:-1], -1))
     if weight.scale is None:
-        return result
-    blocks = tp.reshape(result, (*weight.scale.shape, -1)) * weight.scale[..., None]
-    if weight.offset is not None:
-        blocks = blocks + weight.offset[..., None]
-    return tp.reshape(blocks, result.shape)
+        return tp.astype(values, "float32", copy=False)
+    return tp.dequantize(values, weight.scale, offset=weight.offset, dtype="float32")
 
 
 def heads(

@@ -135,6 +135,6 @@ def matrix(data: np.ndarray, kind: Kind) -> Matrix:
     return Matrix(
         values if narrow else values.view(np.int8),
         np.ascontiguousarray(floats[..., 0]),
-        floats[..., 1].astype(np.float32) if scales == 2 else None,
+        np.ascontiguousarray(floats[..., 1]) if scales == 2 else None,
         packed=_PACKED.get(kind),
     )

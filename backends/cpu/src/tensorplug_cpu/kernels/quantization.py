@@ -47,6 +47,7 @@ def quantized_mat_mul(
     b_scale: TensorType | None,
     a_zero_point: TensorType | None,
     b_zero_point: TensorType | None,
+    b_offset: TensorType | None,
     *,
     attributes: dict[str, Any],
     backend: Backend,
@@ -55,7 +56,7 @@ def quantized_mat_mul(
     """Multiply float32 copies of the integers, part by part; few rows, or floats, by loops."""
     transpose_b, b_packed = attributes["transpose_b"], attributes["b_packed"]
     if (prod(a.shape[:-1]) if b.rank == 2 else a.shape[-2]) <= FEW:
-        operands = a, b, a_scale, b_scale, a_zero_point, b_zero_point
+        operands = a, b, a_scale, b_scale, a_zero_point, b_zero_point, b_offset
         with suppress(KernelRefusedError):  # few elements, no LLVM, blocks of several rows
             return without_warnings(
                 _few(*operands, attributes=attributes, backend=backend, out=out)
@@ -72,6 +73,8 @@ def quantized_mat_mul(
         )
     if not {a.dtype, b.dtype} <= dt.WHOLE:
         raise KernelRefusedError("only products of integers are exact")
+    if b_offset is not None:
+        raise KernelRefusedError("the decomposition adds offsets")
     if transpose_b or b_packed is not None:
         raise KernelRefusedError("the decomposition unpacks and transposes")
     reach = _reach(a.dtype, a_zero_point) * _reach(b.dtype, b_zero_point)

@@ -34,6 +34,7 @@ def quantized_mat_mul(
     b_scale: Operand | None,
     a_zero_point: Operand | None,
     b_zero_point: Operand | None,
+    b_offset: Operand | None = None,
     *,
     transpose_b: bool,
     b_packed: DType | None,
@@ -43,7 +44,7 @@ def quantized_mat_mul(
 
     The decomposition does the rest: it unpacks and scales.
     """
-    rest = (a_scale, b_scale, a_zero_point, b_zero_point)
+    rest = (a_scale, b_scale, a_zero_point, b_zero_point, b_offset)
     if {a.dtype, b.dtype} <= _FACTORS and rest == (None,) * len(rest) and b_packed is None:
         return product(a, b, out, lambda x: expressions.cast(x, dt.int32), transpose_b=transpose_b)
     rows = prod(a.shape[:-1]) if b.rank == 2 else a.shape[-2]
@@ -52,6 +53,8 @@ def quantized_mat_mul(
     if b_packed is not None and not transpose_b:
         raise KernelRefusedError("columns that share bytes are unpacked before")
     whole = a.dtype in _FACTORS
+    if whole and b_offset is not None:
+        raise KernelRefusedError("the decomposition adds offsets")
     if not whole and (a.dtype not in dt.FLOATING or a_scale is not None):
         raise KernelRefusedError("a is quantized before")
     few = _Few(a, b, rest, out, transpose_b=transpose_b, packed=b_packed)
@@ -75,7 +78,7 @@ class _Few:
         self._rest, self._turned, self._packed = rest, transpose_b, packed
         self._each = dt.uint8.bits // packed.bits if packed else 1
         inner = -1 if transpose_b else -2
-        given = [(rest[0], -1), (rest[2], -1), (rest[1], inner), (rest[3], inner)]
+        given = [*((x, -1) for x in rest[0:4:2]), *((x, inner) for x in (rest[1], *rest[3:]))]
         counts = {x.shape[at] for x, at in given if x is not None and x.rank >= -at} - {1}
         self._count = max(counts, default=1)
         if len(counts) > 1 or not a.shape[-1] or a.shape[-1] % (self._count * self._each):
@@ -107,15 +110,20 @@ class _Few:
 
     def floats(self) -> Form:
         """Return the form of floats times integers, of which those in a block are scaled first."""
-        b_scale = self._rest[1]
+        b_scale, b_offset = self._rest[1], self._rest[4]
         of = [] if b_scale is None else [b_scale.dtype]
         work = dt.promote([self._a.dtype, self._out.dtype, *of]).compute
         left, right = self._lefts(work), self._rights(work)
-        by = None if b_scale is None else expressions.cast(self._of(b_scale, right=True), work)
-        if by is not None and self._count > 1:
+        by, added = (
+            None if x is None else expressions.cast(self._of(x, right=True), work)
+            for x in (b_scale, b_offset)
+        )
+        if by is not None and added is not None:  # a spec's offset has the blocks of a scale
+            right = [expressions.apply("fma", each, by, added) for each in right]
+        elif by is not None and self._count > 1:
             right = [each * by for each in right]
         total = self._sum(left, right)
-        if by is not None and self._count == 1:
+        if by is not None and added is None and self._count == 1:
             total = total * by
         return self._loops.write(self._out, expressions.cast(total, self._out.dtype))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,10 +15,12 @@ from tensorplug_conformance.oracle import quantization as oracle
 from tensorplug_conformance.tables import CaseTable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from tensorplug_conformance.case import Array
     from tensorplug_conformance.corpus import Corpus
+
+    Generate = Callable[[Corpus], Iterator[Case]]
 
 cases = CaseTable()
 
@@ -61,6 +64,19 @@ def zero_points(shape: Shape, dtype: str) -> Array:
     return np.asarray(np.resize(some, shape).astype(about.numpy))
 
 
+def without_offset(count: int) -> Callable[[Generate], Generate]:
+    """Give None to the last one of ``count`` inputs where a case does not name it."""
+
+    def made(generate: Generate) -> Generate:
+        def whole(corpus: Corpus) -> Iterator[Case]:
+            for case in generate(corpus):
+                yield replace(case, inputs=(*case.inputs, None)[:count])
+
+        return whole
+
+    return made
+
+
 def _to_integers(corpus: Corpus) -> Iterator[Case]:
     """Yield every dtype, scales of every shape, halves, numbers that do not fit."""
     for name, shape, of in _SCALES:
@@ -100,7 +116,8 @@ cases.of(specs.QUANTIZE, oracle=oracle.quantize, ordinary=("scale",))(_to_intege
 cases.of(specs.FAKE_QUANTIZE, oracle=oracle.fake_quantize, ordinary=("scale",))(_to_integers)
 
 
-@cases.of(specs.DEQUANTIZE, oracle=oracle.dequantize, dtypes=dt.FLOATING)
+@cases.of(specs.DEQUANTIZE, oracle=oracle.dequantize, dtypes=dt.FLOATING, ordinary=("offset",))
+@without_offset(4)
 def dequantize(corpus: Corpus) -> Iterator[Case]:
     """Every dtype, scales of every shape."""
     for name, shape, of in _SCALES:
@@ -108,6 +125,7 @@ def dequantize(corpus: Corpus) -> Iterator[Case]:
         yield Case(name, (x, corpus.ordinary(of), None))
         inputs = (zero_points(shape, "uint8"), corpus.ordinary(of), zero_points(of, "uint8"))
         yield Case(f"{name}, zero points", inputs)
+        yield Case(f"{name}, offsets", (*inputs, corpus.ordinary(of)))
     for dtype in (*_DTYPES, "int32"):
         about = dt.of(dtype)
         x = np.array([about.min, about.max, 0, 1, about.max // 3]).astype(about.numpy)
@@ -128,18 +146,23 @@ def dequantize(corpus: Corpus) -> Iterator[Case]:
     x = np.zeros(2, "int8")
     wrong = (x, corpus.of(1), np.array(0, "uint8"))
     yield Case("another zero point", wrong, expected=DTypeError)
+    other = (x, corpus.of(1), None, corpus.of([1, 1]))
+    yield Case("offset of another shape", other, expected=ShapeError)
     yield Case("into integers", (x, corpus.of(1), None), {"dtype": "int32"}, expected=DTypeError)
 
 
 # Gradients -------------------------------------------------------------------------------
 
 
-@cases.gradients(specs.DEQUANTIZE, "scale")
+@cases.gradients(specs.DEQUANTIZE, "scale", "offset")
+@without_offset(4)
 def dequantize_points(corpus: Corpus) -> Iterator[Case]:
     for name, shape, of in _SCALES:
         x, offsets = np.resize([3, -7, 12, 5], shape).astype("int8"), zero_points(of, "int8") // 9
         yield Case(name, (x, corpus.ordinary(of, 0.5, 2.0), None))
-        yield Case(f"{name}, zero points", (x, corpus.ordinary(of, 0.5, 2.0), offsets))
+        inputs = (x, corpus.ordinary(of, 0.5, 2.0), offsets)
+        yield Case(f"{name}, zero points", inputs)
+        yield Case(f"{name}, offsets", (*inputs, corpus.ordinary(of)))
     for layout in ("transposed", "sliced"):
         x = np.resize([3, -7, 12, 5], (3, 6)).astype("int8")
         yield Case(layout, (x, corpus.ordinary((3, 2), 0.5, 2.0), None), layout=layout)

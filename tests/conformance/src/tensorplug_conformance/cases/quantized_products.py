@@ -9,7 +9,7 @@ import numpy as np
 from tensorplug.plugin import ArgumentError, DTypeError, ShapeError, specs
 from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.case import Case
-from tensorplug_conformance.cases.quantization import zero_points
+from tensorplug_conformance.cases.quantization import without_offset, zero_points
 from tensorplug_conformance.oracle import quantization as oracle
 from tensorplug_conformance.tables import CaseTable
 
@@ -74,7 +74,12 @@ def _factors(a: Shape, b: Shape, types: tuple[str, str]) -> tuple[Array, Array]:
     return _factor(a, types[0], 1), _factor(b, types[1], 2)
 
 
-@cases.of(specs.QUANTIZED_MAT_MUL, oracle=oracle.matmul, ordinary=("a", "b", "a_scale", "b_scale"))
+@cases.of(
+    specs.QUANTIZED_MAT_MUL,
+    oracle=oracle.matmul,
+    ordinary=("a", "b", "a_scale", "b_scale", "b_offset"),
+)
+@without_offset(7)
 def quantized_mat_mul(corpus: Corpus) -> Iterator[Case]:
     """Every pair of dtypes, scales of every shape, zero points, sums beyond float32."""
 
@@ -105,6 +110,7 @@ def quantized_mat_mul(corpus: Corpus) -> Iterator[Case]:
     yield from _weights(corpus)
     yield from _packed(corpus)
     yield from _few_rows(corpus)
+    yield from _offsets(corpus)
     for layout in ("transposed", "sliced"):
         inputs = (*_factors((3, 4), (4, 5), _TYPES[0]), scale((3, 2)), scale((2, 5)), None, None)
         yield Case(layout, inputs, layout=layout)
@@ -187,6 +193,36 @@ def _few_rows(corpus: Corpus) -> Iterator[Case]:
         yield Case(f"transposed, {rows} rows", whole, {"transpose_b": True})
 
 
+def _offsets(corpus: Corpus) -> Iterator[Case]:
+    """Yield floats and integers times weights whose blocks have offsets."""
+    for name, a, b, of_b in _WEIGHTS:
+        if of_b is not None:
+            x, (scale, offset) = corpus.ordinary(a), _scales(corpus, of_b)
+            inputs = (x, _factor(b, "int8", 2), None, scale, None, None, offset)
+            yield Case(f"offsets, {name}", inputs, {"transpose_b": True})
+    for rows in (2, 9):
+        x, q = corpus.ordinary((rows, 64)), _factor((rows, 64), "int8", 1)
+        of_x = corpus.ordinary((rows, 2), 2.0**-9, 2.0**-7)
+        scale, offset = _scales(corpus, (21, 2))
+        for packed in _PACKED:
+            b, point = _bytes((21, dt.of(packed).bits * 8), 5), zero_points((21, 1), packed)
+            for what, inputs in (
+                ("", (x, b, None, scale, None, None, offset)),
+                (", zero points", (x, b, None, scale, None, point, offset)),
+                (", int8", (q, b, of_x, scale, None, None, offset)),
+                (", quantized", (x, b, of_x, scale, np.array(3, "int8"), None, offset)),
+            ):
+                attributes = {"transpose_b": True, "b_packed": packed}
+                yield Case(f"offsets, {rows} rows, packed {packed}{what}", inputs, attributes)
+        plain = (x, _factor((64, 21), "uint8", 2), None, scale.T.copy(), None, None)
+        yield Case(f"offsets, {rows} rows, not transposed", (*plain, offset.T.copy()))
+
+
+def _scales(corpus: Corpus, shape: Shape) -> tuple[Array, Array]:
+    """Return scales and offsets of both signs."""
+    return corpus.ordinary(shape, 0.5, 2.0), corpus.ordinary(shape, -20.0, 20.0)
+
+
 def _refused(corpus: Corpus) -> Iterator[Case]:
     a, b = _factors((3, 4), (4, 5), _TYPES[0])
     one, nothing = corpus.of(1), (None, None, None)
@@ -205,6 +241,12 @@ def _refused(corpus: Corpus) -> Iterator[Case]:
         (corpus.of(a), b, None, one, offset, None),
         expected=ArgumentError,
     )
+    for name, inputs, expected in (
+        ("offset without scale", (a, b, one, *nothing, one), ShapeError),
+        ("offset of other blocks", (a, b, None, one, None, None, corpus.of([1, 1])), ShapeError),
+        ("floats with offset", (*plain[:2], one, one, None, None, one), ArgumentError),
+    ):
+        yield Case(name, inputs, expected=expected)
     for name, attributes, expected in (
         ("packed bytes", {"b_packed": "int8"}, DTypeError),
         ("packed in int8", {"b_packed": "int4"}, DTypeError),
@@ -222,7 +264,8 @@ def _refused(corpus: Corpus) -> Iterator[Case]:
 # Gradients -------------------------------------------------------------------------------
 
 
-@cases.gradients(specs.QUANTIZED_MAT_MUL, "a_scale", "b_scale")
+@cases.gradients(specs.QUANTIZED_MAT_MUL, "a_scale", "b_scale", "b_offset")
+@without_offset(7)
 def quantized_mat_mul_points(corpus: Corpus) -> Iterator[Case]:
     """Integers, whose product is linear in each scale; floats go straight through elsewhere."""
     for name, a, b, of_a, of_b in _PRODUCTS:
@@ -243,3 +286,5 @@ def quantized_mat_mul_points(corpus: Corpus) -> Iterator[Case]:
         )
         attributes = {"transpose_b": True, "b_packed": packed}
         yield Case(f"packed {packed}", inputs, attributes)
+        offset = corpus.ordinary((3, 2))
+        yield Case(f"packed {packed}, offsets", (*inputs, offset), attributes)

@@ -72,16 +72,26 @@ def fake_quantize(
 
 
 def dequantize(
-    x: Array, scale: Array, zero_point: Array | None, *, dtype: Any = None
+    x: Array,
+    scale: Array,
+    zero_point: Array | None,
+    offset: Array | None = None,
+    *,
+    dtype: Any = None,
 ) -> Reference:
-    """Integers less their zero points, times their scales; int32 may be rounded before."""
+    """Integers less their zero points, times their scales; int32 may be rounded before.
+
+    Where an offset is added, the product may be rounded before.
+    """
     exact = wide(x)
     if zero_point is not None:
         exact = exact - wide(blocks(zero_point, x.shape))
     value = np.asarray(exact).astype(np.longdouble) * wide(blocks(scale, x.shape))
-    if x.dtype.itemsize < 4 and dtype is None:
+    if x.dtype.itemsize < 4 and dtype is None and offset is None:
         return value
     rounded = np.abs(value) * _eps(scale)
+    if offset is not None:
+        value = value + wide(blocks(offset, x.shape))
     return Bounded(value, np.where(np.isfinite(rounded), rounded, 0))
 
 
@@ -92,6 +102,7 @@ def matmul(
     b_scale: Array | None,
     a_zero_point: Array | None,
     b_zero_point: Array | None,
+    b_offset: Array | None = None,
     *,
     dtype: Any = None,
     transpose_b: bool = False,
@@ -110,14 +121,19 @@ def matmul(
         return wrap(left.astype(object) @ right.astype(object), np.dtype(np.int32))
     first = left.astype(np.longdouble) * _scales(a_scale, a.shape)
     second = right.astype(np.longdouble) * of_b
+    magnitude = np.abs(second)
+    if b_offset is not None:
+        added = wide(blocks(b_offset, b.shape))
+        added = added.swapaxes(-1, -2) if transpose_b else added
+        second, magnitude = second + added, magnitude + np.abs(added)
     value = first @ second
     inner = -1 if transpose_b else -2
     count = max(
         1 if a_scale is None or not a_scale.ndim else a_scale.shape[-1],
         1 if b_scale is None or b_scale.ndim < -inner else b_scale.shape[inner],
     )
-    if weights_only:  # each product of floats is rounded
-        count = a.shape[-1]
+    if weights_only or b_offset is not None:  # each product of floats is rounded
+        count, first, second = a.shape[-1], np.abs(first), magnitude
     size = np.zeros(value.shape, np.longdouble)
     for part in np.split(np.arange(a.shape[-1]), count) if count else ():
         size = size + np.abs(first[..., part] @ second[..., part, :])

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def _quantized(case: Case) -> set[DType]:
     """Return the dtypes that floats, integers of less than a byte and packed ones become."""
-    a, b, _, _, *zero_points = case.inputs
+    a, b, _, _, *zero_points = case.inputs[:6]
     packed = case.attributes.get("b_packed")
     needed = set() if packed is None else {dt.of(packed), dt.unpacked(dt.of(packed))}
     for factor, zero_point in zip((a, b), zero_points, strict=True):
