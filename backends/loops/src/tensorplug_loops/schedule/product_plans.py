@@ -10,7 +10,8 @@ from tensorplug.plugin import Group, Reduction, TensorType, groups
 from tensorplug.plugin import expressions as ex
 from tensorplug_loops.schedule import few_rows, group_shapes, products
 from tensorplug_loops.schedule.exchange_tiles import ExchangeTiles
-from tensorplug_loops.schedule.few_rows import FewRows, FewRowsKernel
+from tensorplug_loops.schedule.few_rows import FewRows
+from tensorplug_loops.schedule.few_rows_kernel import FewRowsKernel
 from tensorplug_loops.schedule.group_shapes import GroupTile
 from tensorplug_loops.schedule.group_tiles import GroupTiles
 from tensorplug_loops.schedule.launches import Launch
@@ -18,6 +19,7 @@ from tensorplug_loops.schedule.loops import Loops
 from tensorplug_loops.schedule.product_tiles import Tiles
 from tensorplug_loops.schedule.products import accumulated, factored, roles_of
 from tensorplug_loops.schedule.references import used
+from tensorplug_loops.schedule.scaled_rows import ScaledRowsKernel
 from tensorplug_loops.schedule.structures import parameter
 
 if TYPE_CHECKING:
@@ -78,7 +80,8 @@ def _kept(loops: Loops, machine: Machine, tile: Tile | GroupTile | FewRows) -> M
             writer = ExchangeTiles if machine.exchange else GroupTiles
             _kernels[key] = [writer(loops, machine, tile).write()]
         elif isinstance(tile, FewRows):
-            _kernels[key] = [FewRowsKernel(loops, machine, tile).write()]
+            made = (ScaledRowsKernel if tile.blocks else FewRowsKernel)(loops, machine, tile)
+            _kernels[key] = [made.write()]
         else:
             _kernels[key] = Tiles(loops, machine, tile).write()
     return _kernels[key]

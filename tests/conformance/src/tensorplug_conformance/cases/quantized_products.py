@@ -195,23 +195,24 @@ def _few_rows(corpus: Corpus) -> Iterator[Case]:
 
 def _offsets(corpus: Corpus) -> Iterator[Case]:
     """Yield floats and integers times weights whose blocks have offsets."""
-    for name, a, b, of_b in _WEIGHTS:
+    for name, a, shape, of_b in _WEIGHTS:
         if of_b is not None:
             x, (scale, offset) = corpus.ordinary(a), _scales(corpus, of_b)
-            inputs = (x, _factor(b, "int8", 2), None, scale, None, None, offset)
-            yield Case(f"offsets, {name}", inputs, {"transpose_b": True})
+            given = (x, _factor(shape, "int8", 2), None, scale, None, None, offset)
+            yield Case(f"offsets, {name}", given, {"transpose_b": True})
     for rows in (2, 9):
         x, q = corpus.ordinary((rows, 64)), _factor((rows, 64), "int8", 1)
         of_x = corpus.ordinary((rows, 2), 2.0**-9, 2.0**-7)
         scale, offset = _scales(corpus, (21, 2))
         for packed in _PACKED:
             b, point = _bytes((21, dt.of(packed).bits * 8), 5), zero_points((21, 1), packed)
-            for what, inputs in (
+            calls: tuple[tuple[str, tuple[Array | None, ...]], ...] = (
                 ("", (x, b, None, scale, None, None, offset)),
                 (", zero points", (x, b, None, scale, None, point, offset)),
                 (", int8", (q, b, of_x, scale, None, None, offset)),
                 (", quantized", (x, b, of_x, scale, np.array(3, "int8"), None, offset)),
-            ):
+            )
+            for what, inputs in calls:
                 attributes = {"transpose_b": True, "b_packed": packed}
                 yield Case(f"offsets, {rows} rows, packed {packed}{what}", inputs, attributes)
         plain = (x, _factor((64, 21), "uint8", 2), None, scale.T.copy(), None, None)
@@ -241,12 +242,12 @@ def _refused(corpus: Corpus) -> Iterator[Case]:
         (corpus.of(a), b, None, one, offset, None),
         expected=ArgumentError,
     )
-    for name, inputs, expected in (
+    for name, inputs, error in (
         ("offset without scale", (a, b, one, *nothing, one), ShapeError),
         ("offset of other blocks", (a, b, None, one, None, None, corpus.of([1, 1])), ShapeError),
         ("floats with offset", (*plain[:2], one, one, None, None, one), ArgumentError),
     ):
-        yield Case(name, inputs, expected=expected)
+        yield Case(name, inputs, expected=error)
     for name, attributes, expected in (
         ("packed bytes", {"b_packed": "int8"}, DTypeError),
         ("packed in int8", {"b_packed": "int4"}, DTypeError),
