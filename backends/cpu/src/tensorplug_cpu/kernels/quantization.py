@@ -62,13 +62,13 @@ def quantized_mat_mul(
                 _few(*operands, attributes=attributes, backend=backend, out=out)
             )
     if a_scale is None and a.dtype in dt.FLOATING:
-        weights = b_scale, b_zero_point, None
+        weights = b_scale, b_zero_point, b_offset
         by_codes = product_by_codes(
             *(a, b, weights, out), transpose_b=transpose_b, b_packed=b_packed
         )
         return without_warnings(
-            lambda a, b, _a_scale, scale, _a_zero_point, zero_point: by_codes(
-                a, b, scale, zero_point, None
+            lambda a, b, _a_scale, scale, _a_zero_point, zero_point, offset: by_codes(
+                a, b, scale, zero_point, offset
             )
         )
     if not {a.dtype, b.dtype} <= dt.WHOLE:
