@@ -41,6 +41,10 @@ def _off_zero(x: Any, q: Any, s: Any) -> Any:
     return x @ tp.dequantize(q, s, q[:1, :1])
 
 
+def _shifted(x: Any, q: Any, s: Any) -> Any:
+    return x @ tp.dequantize(q, s, offset=s * -3.0).T
+
+
 def _rounded(x: Any, q: Any, s: Any) -> Any:
     return x @ tp.dequantize(q, s, dtype=x.dtype)
 
@@ -69,6 +73,7 @@ FOLDED = {  # the function, the shapes of the weights and of their scales
     "by a flag": (_flagged, N_K, (COLUMNS, 2)),
     "blocks of columns": (_plain, K_N, (2, COLUMNS // 2)),
     "zero point": (_off_zero, K_N, (COLUMNS,)),
+    "offset": (_shifted, N_K, (COLUMNS, 2)),
     "stack": (_plain, (2, *K_N), (2, 1, COLUMNS)),
 }
 KEPT = {  # also the dtypes of x and of the scales
@@ -116,7 +121,7 @@ def test_weights_are_read_where_they_lie(name):
     f, *shapes = FOLDED[name]
     inputs = _inputs(*shapes)
     y, kernels = _kernels(f, inputs)
-    assert [each for each in kernels if each not in ("Slice", "Reshape")] == ["QuantizedMatMul"]
+    assert [each for each in kernels if each not in ("Slice", "Reshape", "Multiply")] == ["QuantizedMatMul"]
     _check(f, inputs, y)
 
 
