@@ -11,7 +11,8 @@ export PYTHONDONTWRITEBYTECODE :=
 # Every distribution of this repository. pip takes those that depend on one another in one call.
 RUNTIME := core backends/loops backends/cpu backends/gpu_opencl
 EXTENSIONS := $(patsubst %/pyproject.toml,%,$(wildcard extensions/*/pyproject.toml))
-EXAMPLES := $(patsubst %/pyproject.toml,%,$(wildcard plugins_example/*/pyproject.toml))
+# All but the backend on JAX, which is large: `make compare` installs both.
+EXAMPLES := $(filter-out plugins_example/xla_backend,$(patsubst %/pyproject.toml,%,$(wildcard plugins_example/*/pyproject.toml)))
 DEVELOPED := $(RUNTIME) $(EXTENSIONS) tests/conformance $(EXAMPLES)
 DEMONSTRATED := $(RUNTIME) extensions/train
 DOCUMENTED := core backends/loops backends/cpu $(EXTENSIONS) tests/conformance
@@ -109,11 +110,11 @@ packaging: $(FOR_WORK) ## build wheels, install them into fresh environments, tr
 	$(BIN)/python -m pytest tests/plugins -m "packaging and not slow"
 
 compare: $(FOR_WORK) ## install PyTorch, JAX and onnxruntime, and run the tests that need them
-	$(PIP) install --group compare
+	$(PIP) install --group compare -e ./plugins_example/xla_backend
 	$(BIN)/python -m pytest tests/core/contract/test_bfloat16.py tests/core/contract/test_storage_interchange.py \
 	  tests/core/tensors/test_storage.py \
 	  tests/cpu/memory/test_dlpack.py tests/opencl/memory/test_interchange.py \
-	  extensions/onnx/tests/test_networks.py extensions/onnx/tests/test_comparing.py
+	  extensions/onnx/tests/test_networks.py extensions/onnx/tests/test_comparing.py plugins_example/xla_backend
 
 stubs: $(FOR_WORK) ## write the stubs for type checkers, which are not in git
 	$(BIN)/python -m tensorplug.testing.stubs

@@ -23,6 +23,7 @@ FOLDERS: Final = {
     "tensorplug-remote": "extensions/remote",
     "tensorplug-science": "extensions/science",
     "tensorplug-train": "extensions/train",
+    "tensorplug-xla": "plugins_example/xla_backend",
 }
 
 # Of ours, that a distribution needs beside the core.

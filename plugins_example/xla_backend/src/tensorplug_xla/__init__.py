@@ -1,0 +1,1 @@
+"""A backend of tensorplug on XLA, by way of JAX; its hooks are in ``plugin``."""
