@@ -16,8 +16,8 @@ import pytest
 from tensorplug.command_line import new
 
 pytestmark = pytest.mark.skipif(
-    sys.platform == "win32" or not all(map(shutil.which, ("cmake", "cc", "c++"))),
-    reason="needs CMake, a C compiler and POSIX threads",
+    sys.platform == "win32" or not all(map(shutil.which, ("cmake", "make", "cc", "c++"))),
+    reason="needs CMake, make, compilers of C and C++, and POSIX threads",
 )
 # Calls of each shape of the binding: elementwise, no input, any number of them, two outputs.
 KERNELS = "Range,Concat,TopK,Mod"
