@@ -14,6 +14,7 @@ from tensorplug_conformance import SUITE_VERSION
 from tensorplug_conformance.comparing.vendor import PROFILES
 from tensorplug_conformance.denominator import LEVELS
 from tensorplug_conformance.differential import command as differential
+from tensorplug_conformance.judging import command as judging
 from tensorplug_conformance.performance import command as performance
 from tensorplug_conformance.running.supervisor import Limits
 from tensorplug_conformance.selftest.generation import THINNED
@@ -69,6 +70,10 @@ def make_parser() -> argparse.ArgumentParser:
     differential.add_arguments(two)
     timed = commands.add_parser("measure", help="time each kernel; it is never a condition")
     performance.add_arguments(timed)
+    one = commands.add_parser("judge", help="judge any callable as a kernel, without a backend")
+    judging.add_arguments(one)
+    _add_dtypes(one)
+    _add_seed(one)
     diff = commands.add_parser("diff", help="show what changed between two reports")
     diff.add_argument("old", type=Path)
     diff.add_argument("new", type=Path)
@@ -107,13 +112,7 @@ def _add_run(run: argparse.ArgumentParser) -> None:
         metavar="GLOBS",
         help="only these checks of levels 0, 1 and 4, and no rows unless --kernels names some",
     )
-    run.add_argument(
-        "--dtypes",
-        type=_dtypes,
-        default=(),
-        metavar="LIST",
-        help="only these, separated by commas",
-    )
+    _add_dtypes(run)
     run.add_argument(
         "--evidence",
         action="append",
@@ -149,7 +148,7 @@ def _add_run(run: argparse.ArgumentParser) -> None:
         default=PROFILES[0],
         help="the verdict that decides the exit code; the report has both (default %(default)s)",
     )
-    run.add_argument("--seed", type=_seed, default=0, help="of the ordinary inputs (default 0)")
+    _add_seed(run)
     run.add_argument(
         "--again-seed",
         type=_seed,
@@ -163,6 +162,15 @@ def _add_run(run: argparse.ArgumentParser) -> None:
         metavar="N",
         help="random variations of the cases that are tried beside them, per row (default 0)",
     )
+
+
+def _add_dtypes(parser: argparse.ArgumentParser) -> None:
+    only = "only these, separated by commas"
+    parser.add_argument("--dtypes", type=_dtypes, default=(), metavar="LIST", help=only)
+
+
+def _add_seed(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--seed", type=_seed, default=0, help="of the ordinary inputs (default 0)")
 
 
 def _globs(text: str) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from tensorplug_conformance.checks import Target
 from tensorplug_conformance.denominator import Selection
 from tensorplug_conformance.differential.comparison import ProgramError
 from tensorplug_conformance.evidence import EvidenceError
+from tensorplug_conformance.judging.session import NotJudgedError
 from tensorplug_conformance.performance.measurement import NotMeasurableError
 from tensorplug_conformance.reporting import expectations, report, terminal
 from tensorplug_conformance.reporting.differences import differences
@@ -42,12 +43,14 @@ if TYPE_CHECKING:
 
 from tensorplug_conformance.arguments import make_parser
 from tensorplug_conformance.differential import command as differential
+from tensorplug_conformance.judging import command as judging
 from tensorplug_conformance.performance import command as performance
 
 _WRONG_CALL: Final = (
     EmptySelectionError,
     EvidenceError,
     ExpectationError,
+    NotJudgedError,
     NotMeasurableError,
     NotOpenedError,
     ProgramError,
@@ -249,6 +252,7 @@ _COMMANDS: Final[Mapping[str, Callable[[argparse.Namespace, Console], int]]] = {
     "accept": _accept,
     "compare": differential.run,
     "diff": _diff,
+    "judge": judging.run,
     "measure": performance.run,
     "report": _report,
     "repro": _repro,

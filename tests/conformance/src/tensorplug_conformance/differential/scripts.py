@@ -33,8 +33,8 @@ def script(ours: str, theirs: str, finding: Finding) -> str:
     and not constant, or one call alone does not show it.
     """
     values = plain_attributes(finding.attributes)
-    inputs = [_operand(operand) for operand in finding.operands]
-    if not finding.shrunk or not all(map(_is_literal, values.values())) or None in inputs:
+    inputs = literal(finding.operands)
+    if not finding.shrunk or not all(map(_is_literal, values.values())) or inputs is None:
         return ""
     comment = [
         f"{ours} and {theirs} part in {finding.text}",
@@ -51,7 +51,7 @@ def script(ours: str, theirs: str, finding: Finding) -> str:
         "import tensorplug as tp",
         "from tensorplug_conformance.differential.scripts import repeat",
         "",
-        f"inputs = [{', '.join(map(str, inputs))}]",
+        f"inputs = {inputs}",
         f"attributes = {values!r}",
         f"for backend in ({ours!r}, {theirs!r}):",
         "    with tp.use_backend(backend):",
@@ -111,14 +111,16 @@ def _element(value: Any) -> str:
     return repr(value)
 
 
+def literal(operands: Sequence[Any]) -> str | None:
+    """Return the inputs of a call as an expression; None if they cannot be written."""
+    parts = [_operand(operand) for operand in operands]
+    return None if None in parts else f"[{', '.join(map(str, parts))}]"
+
+
 def _operand(operand: Any) -> str | None:
-    """Return an input of a call as an expression; None if it cannot be written."""
     if operand is None:
         return "None"
-    if not isinstance(operand, list):
-        return written(operand)
-    parts = [written(array) for array in operand]
-    return None if None in parts else f"[{', '.join(map(str, parts))}]"
+    return literal(operand) if isinstance(operand, list) else written(operand)
 
 
 def _is_literal(value: Any) -> bool:

@@ -197,7 +197,7 @@ def reproduce(
     if entry is None:
         raise UnknownCaseError(f"this suite has no cases for a kernel {kernel!r}")
     try:
-        example_case = example(entry, row, seed, case) or _case(entry, row, seed, case)
+        example_case = example(entry, row, seed, case) or case_named(entry, row, seed, case)
     except (LookupError, TypeError, ValueError):  # not the id of a variation
         example_case = None
     if example_case is None:
@@ -213,7 +213,7 @@ def reproduce(
     return 0 if failure is None else 1
 
 
-def _case(entry: CaseEntry, row: Row, seed: int, name: str) -> Case | None:
+def case_named(entry: CaseEntry, row: Row, seed: int, name: str) -> Case | None:
     """Return the case of that name: with all its presentations, or the one that the name tells."""
     base, _, presentation_id = name.partition(MARK)
     cases = planned(entry, row, cases_of(entry, row, seed)).cases

@@ -19,6 +19,7 @@ from tensorplug_conformance.selftest.bench import Bench, Finding
 from tensorplug_conformance.selftest.generation import THINNED, selected
 from tensorplug_conformance.selftest.honesty import MISBEHAVIOUR, try_misbehaviour
 from tensorplug_conformance.selftest.hostile import try_hostile
+from tensorplug_conformance.selftest.judged import CHEATS, try_cheat
 from tensorplug_conformance.selftest.memories import WRONG_MEMORIES
 from tensorplug_conformance.selftest.programs import WRONG_PROGRAMS, try_program
 from tensorplug_conformance.selftest.rare import rare_saboteurs, try_rare
@@ -119,6 +120,7 @@ _NAMES: Final = {
     "program": [each.name for each in WRONG_PROGRAMS],
     "backend": [each.name for each in _WRONG],
     "vendor": [each.name for each in VENDORS],
+    "cheat": [each.name for each in CHEATS],
 }
 
 
@@ -175,6 +177,8 @@ def _carry_out(plan: Plan, part: Part) -> Told:
         trial = Trial(*try_program(WRONG_PROGRAMS[at]))
     elif what == "vendor":
         trial = try_vendor(plan.backend, entries(), VENDORS[at])
+    elif what == "cheat":
+        trial = try_cheat(CHEATS[at])
     else:
         trial = try_backend(plan.backend, _WRONG[at])
     return [trial], []

@@ -177,7 +177,7 @@ def _run_apart(folder: Path, program: str, questions: str, seconds: float) -> in
     process = subprocess.Popen(
         [shell, "-c", _SHELL, sys.executable, program, questions],
         cwd=folder,
-        env=_environment(folder),
+        env=environment(folder),
         stdin=subprocess.DEVNULL,
         start_new_session=True,
     )
@@ -203,7 +203,7 @@ def _run_as_child(folder: Path, program: str, questions: str, seconds: float) ->
             return subprocess.run(
                 [sys.executable, f"{program}.py"],
                 cwd=folder,
-                env=_environment(folder),
+                env=environment(folder),
                 stdin=calls,
                 stdout=printed,
                 stderr=errors,
@@ -214,7 +214,7 @@ def _run_as_child(folder: Path, program: str, questions: str, seconds: float) ->
             raise PlainProcessError(_HUNG.format(seconds)) from None
 
 
-def _environment(folder: Path) -> dict[str, str]:
+def environment(folder: Path) -> dict[str, str]:
     """Return the environment without what names the suite, and without fallback.
 
     Search paths stay: without them the plugin may not be found.

@@ -210,13 +210,20 @@ def planned(entry: CaseEntry, row: Row, cases: Sequence[Case]) -> Presented:
 
 
 def run_case(
-    session: Session, entry: CaseEntry, row: Row, case: Case, *, aftermath: bool = True
+    session: Session,
+    entry: CaseEntry,
+    row: Row,
+    case: Case,
+    *,
+    aftermath: bool = True,
+    verdict: RowVerdict | None = None,
 ) -> Failure | None:
     """Return the failure of one case, or None if it passes or the backend lacks its dtypes.
 
-    ``aftermath``: also check what the calls leave behind, which takes a while.
+    ``aftermath``: also check what the calls leave behind, which takes a while. ``verdict``: where
+    the case is counted.
     """
-    verdict = RowVerdict(row, "fail", 1)
+    verdict = RowVerdict(row, "fail", 1) if verdict is None else verdict
     right = partial(worked_out, entry)
     watched = aftermath and shows_leaks(case)
     surroundings = Surroundings()
