@@ -119,12 +119,17 @@ def _shifted(
     pairs = [pair for sizes in shapes for pair in zip(sizes[:-1], shape[:-1], strict=True)]
     if packed not in dt.WHOLE or not whole or any(size not in (1, n) for size, n in pairs):
         return None
-    code, high = (dt.uint8 if packed.min == 0 else dt.int8), dt.uint8.bits - packed.bits
-    held = reshape(bitcast(b, code), (*shape[:-1], blocks, b.shape[-1] // blocks, 1))
-    if code is dt.uint8:
-        numbers = (held >> arange(0, high + 1, packed.bits, dtype=code)) & int(packed.max)
+    size = b.shape[-1] // blocks
+    word = dt.int8 if size % dt.int32.itemsize else dt.int32
+    held = reshape(b, (*shape[:-1], blocks, size // word.itemsize, word.itemsize))
+    held = bitcast(held, word) if word is dt.int8 else expand_dims(bitcast(held, word), -1)
+    width, bits = word.bits, packed.bits
+    if packed.min == 0:
+        places = arange(0, width, bits, dtype=word)
+        numbers = (held >> places) & int(packed.max)
     else:  # the highest bit is the sign
-        numbers = (held << arange(high, -1, -packed.bits, dtype=code)) >> high
+        places = arange(width - bits, -1, -bits, dtype=word)
+        numbers = (held << places) >> (width - bits)
 
     def of_blocks(x: Tensor, dtype: DType) -> Tensor:
         return reshape(astype(x, dtype), (*padded(x.shape, b.ndim), 1, 1))
