@@ -283,6 +283,29 @@ def test_an_observer_sees_the_kernels_of_a_group(compiled: Compiled) -> None:
     assert {"Exp", "Add"} <= {kernel.name for kernel in profile.kernels}
 
 
+@pytest.mark.parametrize(
+    ("factors", "groups"),
+    [((3.0, 3.0, 3.0), 1), ((3.0, 5.0, 3.0), 2), ((0.0, -0.0, 0.0), 2)],
+    ids=["equal", "different constants", "signed zeros"],
+)
+def test_equal_groups_of_a_program_are_compiled_once(
+    compiled: Compiled, factors: tuple[float, ...], groups: int
+) -> None:
+    def f(x: Any) -> Any:
+        for factor in factors:
+            x = tp.sort(1 / (tp.exp(-x) * factor - x), axis=1)  # which is in no group
+        return x
+
+    ours, plain, asked = compiled.run(f, X)
+    np.testing.assert_allclose(ours, plain, rtol=2e-6)
+    assert len(asked) == groups
+    with use_context(Context(compiled.engine, compiled.engine.open("cpu"), None)):
+        fusion = tp.compile(f).program(tp.asarray(X)).fusion
+    assert fusion is not None
+    assert len(fusion.groups) == len(factors)
+    assert len({group.run for group in fusion.groups}) == groups
+
+
 # What a program shows -------------------------------------------------------------------
 
 

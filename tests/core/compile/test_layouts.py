@@ -238,6 +238,19 @@ def test_products_take_transposed_matrices_as_they_are(name: str) -> None:
     assert kernels.count("Transpose") == left
 
 
+def test_equal_products_share_a_plan() -> None:
+    def f(x: Any, weights: Any) -> Any:
+        for w in weights:
+            x = tp.sin(x @ w.T)
+        return x
+
+    x, weights = tp.ones((2, 3)), [tp.ones((3, 3))] * 3
+    program = tp.compile(f).program(x, weights)
+    products = [call.plan for call in program.calls if call.plan.spec.name == "BatchMatMul"]
+    assert [plan.attributes["transpose_b"] for plan in products] == [True] * 3
+    assert len(set(map(id, products))) == 1
+
+
 @pytest.mark.parametrize("strides", [1, 2])
 def test_windows_and_their_gradients(strides: int) -> None:
     """By differences of double precision along a direction."""

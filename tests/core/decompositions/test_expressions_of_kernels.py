@@ -56,7 +56,7 @@ def _interpreted(spec: KernelSpec, case: Case) -> Any:
     for shape in reversed(shapes) if step else ():
         loops = Loops(Leaves({}), shape)
         if loops.add(call, step):
-            group, sources, _ = form_group(loops, call.outputs, spec.name)
+            group, sources, _ = form_group(loops, call.outputs, spec.name, {})
             present = [x for x in case.inputs if x is not None]
             arrays = dict(zip(call.operands(), present, strict=True))
             given = [

@@ -13,6 +13,7 @@ Operators build expressions, and Python numbers take the dtype of the other oper
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from operator import is_
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tensorplug.contract import dtypes as dt
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Sequence
 
     from tensorplug.contract.dtypes import DType, Scalar
+
+    _ById = dict[int, "Expression"]
+    _Known = dict[Hashable, "Expression"]
 
 __all__ = [
     "FUNCTIONS",
@@ -328,36 +332,27 @@ def order(
     return list(by_id.values())
 
 
-def _unify(
-    roots: Sequence[Expression],
-) -> tuple[dict[Hashable, Expression], dict[int, Expression]]:
+def _unify(roots: Sequence[Expression], known: _Known | None = None) -> tuple[_Known, _ById]:
     """Return the distinct operations by key, and the one that stands for each object by id."""
-    distinct: dict[Hashable, Expression] = {}
-    unified: dict[int, Expression] = {}
+    distinct = {} if known is None else known
+    unified: _ById = {}
     stack = [(root, False) for root in reversed(roots)]
     while stack:  # not recursion: chains may be long
-        expression, entered = stack.pop()
-        if id(expression) in unified:
+        node, entered = stack.pop()
+        if id(node) in unified:
             continue
-        if not entered:
-            stack.append((expression, True))
-            stack += [(operand, False) for operand in reversed(expression.operands)]
+        if node.operands and not entered:
+            stack.append((node, True))
+            stack += [(operand, False) for operand in reversed(node.operands)]
             continue
-        operands = tuple(unified[id(operand)] for operand in expression.operands)
-        key = (
-            expression.op,
-            expression.dtype,
-            tuple(id(operand) for operand in operands),
-            _exact(expression.value),
-        )
-        if key not in distinct:
-            same = all(a is b for a, b in zip(operands, expression.operands, strict=True))
-            distinct[key] = (
-                expression
-                if same
-                else Expression(expression.op, expression.dtype, operands, expression.value)
-            )
-        unified[id(expression)] = distinct[key]
+        operands = tuple([unified[id(operand)] for operand in node.operands])
+        key = (node.op, node.dtype, _exact(node.value), *map(id, operands))
+        found = distinct.get(key)
+        if found is None:
+            same = all(map(is_, operands, node.operands))
+            found = node if same else Expression(node.op, node.dtype, operands, node.value)
+            distinct[key] = found
+        unified[id(node)] = found
     return distinct, unified
 
 
@@ -366,27 +361,30 @@ def _exact(value: Any) -> Hashable:
     return None if value is None else (type(value), repr(value))
 
 
-def unify(roots: Sequence[Expression]) -> list[Expression]:
-    """Return the expressions with each distinct operation as one object."""
-    _, unified = _unify(roots)
+def unify(roots: Sequence[Expression], known: _Known | None = None) -> list[Expression]:
+    """Return the expressions with each distinct operation as one object.
+
+    ``known``: those of earlier calls, a dictionary that this one adds to.
+    """
+    _, unified = _unify(roots, known)
     return [unified[id(root)] for root in roots]
 
 
-def substitute(roots: Sequence[Expression], values: Sequence[Expression]) -> list[Expression]:
+def substitute(
+    roots: Sequence[Expression], values: Sequence[Expression], known: _Known | None = None
+) -> list[Expression]:
     """Return the expressions with ``values`` in the place of their parameters, unified."""
-    new: dict[int, Expression] = {}
-    unified = unify(roots)
-    for expression in linearize(unified):
-        if expression.op == "parameter":
-            new[id(expression)] = values[int(expression.value)]  # type: ignore[arg-type]  # a number
-        elif expression.operands:
-            operands = tuple(new[id(operand)] for operand in expression.operands)
-            new[id(expression)] = Expression(
-                expression.op, expression.dtype, operands, expression.value
-            )
+    new: _ById = {}
+    distinct, unified = _unify(roots)
+    for node in distinct.values():  # operands first
+        if node.op == "parameter":
+            new[id(node)] = values[int(node.value)]  # type: ignore[arg-type]  # a number
+        elif node.operands:
+            operands = tuple([new[id(operand)] for operand in node.operands])
+            new[id(node)] = Expression(node.op, node.dtype, operands, node.value)
         else:
-            new[id(expression)] = expression
-    return unify([new[id(root)] for root in unified])
+            new[id(node)] = node
+    return unify([new[id(unified[id(root)])] for root in roots], known)
 
 
 def _write(operations: Sequence[Expression]) -> str:

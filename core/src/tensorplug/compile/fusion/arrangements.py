@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from tensorplug.compile.tracing.calls import Call
 from tensorplug.compile.tracing.values import Constant, Value
+from tensorplug.dispatch.keys import freeze, freeze_attributes
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.ops import movement
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.spec import KernelSpec
     from tensorplug.dispatch.device import Device
     from tensorplug.engine.engine import Engine
-    from tensorplug.engine.plans import How
+    from tensorplug.engine.plans import How, Plan
 
 
 Operand: TypeAlias = Value | Constant
@@ -71,6 +72,7 @@ class Arrangements:
         self._turned: dict[tuple[Operand, Permutation], Operand] = {}
         self._shaped: dict[tuple[Operand, Shape], Operand] = {}
         self._unshaped: dict[Operand, Operand] = {}
+        self._plans: dict[object, Plan] = {}
 
     def form(self, operand: Operand) -> Form:
         """Return the form of an operand; its own, by the identity, if it has no other."""
@@ -182,12 +184,22 @@ class Arrangements:
             else operand and operand.placement.type
             for operand in inputs
         ]
-        plan, _ = self._engine.explain(spec, self._device, types, dict(attributes))
+        plan = self._plan(spec, types, dict(attributes))
         if how is not None and plan.how != how:
             return []
         made = outputs or [Value(placement) for placement in plan.outputs]
         self.calls.append(Call(plan, list(inputs), made, like and like.site))  # type: ignore[arg-type]
         return made
+
+    def _plan(self, spec: KernelSpec, types: Sequence[Any], attributes: dict[str, Any]) -> Plan:
+        """Return the plan of a call. The layers of a model have equal calls, and share plans."""
+        try:
+            key: object = (spec, freeze(types), *freeze_attributes(attributes))
+        except TypeError:  # an attribute is not hashable
+            key = object()
+        if key not in self._plans:
+            self._plans[key], _ = self._engine.explain(spec, self._device, types, attributes)
+        return self._plans[key]
 
     def _computed(
         self, spec: KernelSpec, constant: Constant, attributes: dict[str, Any]

@@ -9,7 +9,7 @@ from tensorplug.contract.expressions import linearize, parameter, substitute
 from tensorplug.contract.groups import Group, GroupInput, GroupOutput, Reduction
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Hashable, Sequence
 
     from tensorplug.compile.fusion.loops import Loops, Source
     from tensorplug.compile.tracing.values import Value
@@ -29,8 +29,12 @@ class Formed(NamedTuple):
     axes: list[list[int]]
 
 
-def form_group(loops: Loops, outputs: Sequence[Value], name: str) -> Formed:
+def form_group(
+    loops: Loops, outputs: Sequence[Value], name: str, known: dict[Hashable, Expression]
+) -> Formed:
     """Return the group that computes ``outputs``, over as few axes as possible.
+
+    ``known``: expressions of other groups. Groups that differ in nothing become equal by it.
 
     Axes of length 1 are left out, and neighbouring axes that nothing tells apart become one.
     """
@@ -46,7 +50,7 @@ def form_group(loops: Loops, outputs: Sequence[Value], name: str) -> Formed:
         number: parameter(at, _dtype(loops, number))
         for at, number in enumerate([*inputs, *reductions])
     }
-    roots = substitute(roots, operations)  # type: ignore[arg-type]  # looked up by number
+    roots = substitute(roots, operations, known)  # type: ignore[arg-type]  # looked up by number
     own, results = roots[: len(reduced)], roots[len(reduced) :]
     spanned: list[Collection[int]] = [axes for _, axes in sources]
     spanned += [reduction.axes for reduction in reduced]

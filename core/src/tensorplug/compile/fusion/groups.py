@@ -39,13 +39,16 @@ from tensorplug.contract.expressions import FUNCTIONS
 from tensorplug.engine.plans import BY_OPS
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 
     from tensorplug.compile.fusion.loops import Source
     from tensorplug.compile.fusion.steps import Step
+    from tensorplug.compile.fusion.structures import Answer
     from tensorplug.compile.tracing.calls import Call
     from tensorplug.compile.tracing.values import Constant, Value
     from tensorplug.contract.backend import CompilesGroups
+    from tensorplug.contract.expressions import Expression
+    from tensorplug.contract.groups import Group
     from tensorplug.contract.shapes import Shape
     from tensorplug.engine.engine import Engine
     from tensorplug.engine.plans import Plan
@@ -172,6 +175,8 @@ class _Program:
     owned: frozenset[Value]
 
     def __post_init__(self) -> None:
+        self._expressions: dict[Hashable, Expression] = {}  # of all groups
+        self._asked: dict[Group, Answer] = {}
         self.declined: dict[str, str] = {}
         self._declined_at: dict[int, str] = {}  # the reason for the last group with this call
         self.users: dict[Any, set[int]] = {}
@@ -201,13 +206,13 @@ class _Program:
         names = [self.calls[at].plan.spec.name for at in places]
         more = ["..."] if len(names) > _NAMED else []
         name = "+".join(names[:_NAMED] + more)
-        group, inputs, axes = form_group(members.loops, outputs, name)
+        group, inputs, axes = form_group(members.loops, outputs, name, self._expressions)
         functions = self.backend.functions
         if not FUNCTIONS.keys() <= functions:
             group = group.rewritten(spell_out(group.expressions(), functions))
         dying = [n for n, source in enumerate(inputs) if self._dies(source, places)]
         group = choose_overwritten(group, dying)
-        run, reason = ask(self.backend, group)
+        run, reason = ask(self.backend, group, self._asked)
         if run is not None:
             yield FusedCall(group, places, inputs, outputs, run, members.loops.shape, axes)
             return

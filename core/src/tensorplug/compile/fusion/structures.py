@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from tensorplug.contract.shapes import Shape
     from tensorplug.contract.spec import TensorType
 
+    Answer = tuple[Callable[..., Any] | None, str]
+
 KEPT = 256
 """The number of programs of one device whose groups are known."""
 
@@ -88,6 +90,7 @@ class Structure(NamedTuple):
             if isinstance(each, _Count) and each not in counts:
                 counts[each] = keyed.make(each)
         bound: list[FusedCall] = []
+        asked: dict[Group, Answer] = {}
         for known in self.groups:
             inputs = [
                 operands[each] if isinstance(each, int) else counts[each] for each in known.inputs
@@ -95,7 +98,7 @@ class Structure(NamedTuple):
             outputs = [operands[at] for at in known.outputs]
             loops = operands[known.loops].placement.type.shape
             group = _with_types(known.group, joined(loops, known.axes), inputs, outputs)
-            run, _ = ask(backend, group)
+            run, _ = ask(backend, group, asked)
             if run is None:
                 return None
             bound.append(
@@ -104,13 +107,19 @@ class Structure(NamedTuple):
         return bound
 
 
-def ask(backend: CompilesGroups, group: Group) -> tuple[Callable[..., Any] | None, str]:
-    """Return the function of a group, or None and why the backend declines it."""
-    try:
-        run = backend.compile_group(group)
-    except KernelRefusedError as error:
-        return None, f"declined by the backend: {message_of(error)}"
-    return run, "declined by the backend"
+def ask(backend: CompilesGroups, group: Group, asked: dict[Group, Answer]) -> Answer:
+    """Return the function of a group, or None and why the backend declines it.
+
+    ``asked``: the answers for a program's other groups. A model's layers have equal ones.
+    """
+    answer = asked.get(group)
+    if answer is None:
+        try:
+            answer = backend.compile_group(group), "declined by the backend"
+        except KernelRefusedError as error:
+            answer = None, f"declined by the backend: {message_of(error)}"
+        asked[group] = answer
+    return answer
 
 
 def _with_types(
