@@ -269,6 +269,46 @@ def test_trees_go_in_and_out():
             assert result.right["layer"].name == name
 
 
+@dataclass
+class Alike(Layer):
+    pass
+
+
+CHANGES: dict[str, tuple[Any, bool]] = {
+    "nothing": (lambda _: None, False),
+    "a tensor": (lambda model: setattr(model["layer"], "w", tensor(B)), False),
+    "a float": (lambda model: model.update(factor=5.0), False),
+    "a shape": (lambda model: setattr(model["layer"], "w", tensor(A[:1])), True),
+    "static data": (lambda model: setattr(model["layer"], "name", "minus"), True),
+    "a leaf for None": (lambda model: model["rest"].__setitem__(0, tensor(A)), True),
+    "None for a leaf": (lambda model: model["rest"].__setitem__(1, None), True),
+    "one leaf more": (lambda model: model["rest"].append(tensor(B)), True),
+    "a class": (lambda model: model.update(layer=Alike(model["layer"].w)), True),
+    "a leaf for a node": (lambda model: model.update(layer=tensor(A)), True),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+@on_cpu
+def test_what_has_changed_in_a_tree_is_seen(name):
+    def f(model):
+        layer = model["layer"]
+        total = tp.sum(layer.w) * model["factor"] if isinstance(layer, Layer) else tp.max(layer)
+        for leaf in model["rest"]:
+            total = total if leaf is None else total + tp.sum(leaf)
+        minus = getattr(layer, "name", "") == "minus"
+        return -total if minus else total + 7 * isinstance(layer, Alike)
+
+    change, traces = CHANGES[name]
+    counted = Counted(f)
+    compiled = tp.compile(counted)
+    model = {"factor": 3.0, "layer": Layer(tensor(A)), "rest": [None, tensor(B)]}
+    agree(compiled(model), f(model))
+    change(model)
+    agree(compiled(model), f(model))
+    assert counted.calls == 1 + traces
+
+
 @on_cpu
 def test_programs_are_forgotten_when_there_are_many():
     f = Counted(lambda x, n: x + n)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 # Equal only within their type, and hashable.
-_PLAIN: Final = frozenset({bool, int, str, bytes, DType, type(None)})
+PLAIN: Final = frozenset({bool, int, str, bytes, DType, type(None)})
 # Compared as text, which distinguishes signed zeros and makes NaNs equal.
 _COMPARED_AS_TEXT: Final = frozenset({float, complex})
 
@@ -32,7 +32,7 @@ def freeze_attributes(attributes: Mapping[str, Any]) -> list[Hashable]:
     """
     try:
         return [
-            (name, value.__class__, value) if value.__class__ in _PLAIN else (name, freeze(value))
+            (name, value.__class__, value) if value.__class__ in PLAIN else (name, freeze(value))
             for name, value in attributes.items()
         ]
     except RecursionError:
@@ -55,7 +55,7 @@ def freeze(value: Any) -> Hashable:
 
     """
     kind = value.__class__
-    if kind in _PLAIN:
+    if kind in PLAIN:
         return (kind, value)
     if kind is Extent:
         return (kind, value.term)

@@ -10,6 +10,7 @@ import copy
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
+from operator import attrgetter
 from typing import Any, Final, TypeAlias, TypeVar, overload
 from weakref import WeakKeyDictionary
 
@@ -33,10 +34,17 @@ def level(tree: Any) -> Level | None:
         ArgumentError: its class is derived from a registered one, but not registered itself.
 
     """
-    opening = _OPEN.get(tree.__class__, _unseen)
-    if opening is _unseen:
-        opening = _find(type(tree))
+    opening = opening_of(tree)
     return None if opening is None else opening(tree)
+
+
+def opening_of(tree: Any) -> Open | None:
+    """Return the function that opens objects of a class; None for a leaf.
+
+    Raises: as ``level``.
+    """
+    opening = _OPEN.get(tree.__class__, _unseen)
+    return _find(type(tree)) if opening is _unseen else opening
 
 
 def step(tree: Any, key: Any) -> str:
@@ -104,32 +112,40 @@ def _open_other_tuple(tree: tuple[Any, ...]) -> Level:
     return range(len(tree)), tree, getattr(kind, "_make", kind), ()
 
 
-def _of_dataclass(kind: Any) -> Open:
-    fields = dataclasses.fields(kind)
-    keys = [field.name for field in fields if field.init and not field.metadata.get("static")]
-    fixed = [field.name for field in fields if field.metadata.get("static")]
-    declared = [field.name for field in fields if field.init and field.metadata.get("static")]
-    others = [field.name for field in fields if not field.init]
+class OfDataclass:
+    """Opens the instances of a dataclass.
 
-    def open_(tree: Any) -> Level:
-        kind = type(tree)  # the function does not keep the class alive
-        static = {name: getattr(tree, name) for name in declared}
+    ``children``, ``static``: return what ``level`` does, in a tuple and in less time.
+    """
+
+    def __init__(self, kind: Any) -> None:
+        fields = dataclasses.fields(kind)
+        fixed = [field.name for field in fields if field.metadata.get("static")]
+        self._keys = [field.name for field in fields if field.init and field.name not in fixed]
+        self._declared = [field.name for field in fields if field.init and field.name in fixed]
+        self._others = [field.name for field in fields if not field.init]
+        self.children, self.static = _reader(self._keys), _reader(fixed)
+
+    def __call__(self, tree: Any) -> Level:
+        """Return the level that starts at ``tree``."""
+        static = {name: getattr(tree, name) for name in self._declared}
 
         def build(values: list[Any]) -> Any:
-            return kind(**static, **dict(zip(keys, values, strict=True)))
-
-        def build_with_others(values: list[Any]) -> Any:
-            clone = build(values)
-            for name in others:
+            clone = type(tree)(**static, **dict(zip(self._keys, values, strict=True)))
+            for name in self._others:
                 if hasattr(tree, name) and not hasattr(clone, name):
                     object.__setattr__(clone, name, getattr(tree, name))  # it may be frozen
             return clone
 
-        children = [getattr(tree, name) for name in keys]
-        static_data = [getattr(tree, name) for name in fixed]
-        return keys, children, build_with_others if others else build, static_data
+        return self._keys, self.children(tree), build, self.static(tree)
 
-    return open_
+
+def _reader(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
+    """Return a function that reads attributes of an object."""
+    if not names:
+        return lambda _tree: ()
+    read = attrgetter(*names)
+    return read if len(names) > 1 else lambda tree: (read(tree),)
 
 
 def _unseen(_tree: Any) -> Level:
@@ -163,7 +179,7 @@ def _find(kind: type) -> Open | None:
         )
     found: Open | None = None
     if dataclasses.is_dataclass(kind):
-        found = _of_dataclass(kind)
+        found = OfDataclass(kind)
     for builtin, other in _OTHERS.items():
         if issubclass(kind, builtin):
             found = other

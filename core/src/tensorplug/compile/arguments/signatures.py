@@ -11,9 +11,10 @@ from tensorplug.dispatch.calls import as_tensor
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.errors import CompileError
 from tensorplug.tensors import tree
+from tensorplug.tensors.tree_nodes import OfDataclass, opening_of
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Hashable, Iterable
 
 
 class FoundArrayError(Exception):
@@ -53,21 +54,33 @@ def append_signature(
         tensors.append(value)
     elif kind is dict:
         key.append((dict, *keys.freeze_names(value)))
-        for child in value.values():
-            append_signature(child, key, tensors, floats)
+        _append_children(value.values(), key, tensors, floats)
     elif kind is tuple or kind is list:
         key.append((kind, len(value)))
-        for child in value:
-            if child.__class__ is Tensor:  # without a call, since most of them are
-                key.append(child._placement)
-                tensors.append(child)
-            else:
-                append_signature(child, key, tensors, floats)
+        _append_children(value, key, tensors, floats)
     elif kind is float and floats is not None:
         key.append(float)
         floats.append(value)
+    elif value is None:
+        key.append(None)
     else:
         _append_other(value, key, tensors, floats)
+
+
+def _append_children(
+    children: Iterable[Any],
+    key: list[Hashable],
+    tensors: list[Tensor],
+    floats: list[float] | None,
+) -> None:
+    for child in children:
+        if child.__class__ is Tensor:  # without a call, since most of them are
+            key.append(child._placement)
+            tensors.append(child)
+        elif child is None:
+            key.append(None)
+        else:
+            append_signature(child, key, tensors, floats)
 
 
 def convert_arrays(arguments: Any) -> Any:
@@ -81,30 +94,36 @@ def convert_arrays(arguments: Any) -> Any:
 def _append_other(
     value: Any, key: list[Hashable], tensors: list[Tensor], floats: list[float] | None
 ) -> None:
-    if isinstance(value, Tensor):  # a variable, which every call reads
+    opening = opening_of(value)
+    if opening.__class__ is OfDataclass:
+        key.append(type(value))  # which says what the children are
+        static, children = opening.static(value), opening.children(value)
+    elif opening is not None:
+        names, children, _, static = opening(value)
+        key.append((type(value), *keys.freeze_names(names)))
+    elif isinstance(value, Tensor):  # a variable, which every call reads
         key.append(_Same(value))
         return
-    if isinstance(value, np.ndarray):
+    elif isinstance(value, np.ndarray):
         raise FoundArrayError
-    opened = tree.level(value)
-    if opened is None:
-        key.append(_freeze(value, "an argument"))
+    else:
+        key.append(_freeze(value))
         return
-    names, children, _, static = opened
-    key.append((type(value), *keys.freeze_names(names)))
     if static:
-        where = f"the static data of {type(value).__name__}"
-        key.extend(_freeze(field, where) for field in static)
-    for child in children:
-        append_signature(child, key, tensors, floats)
+        key.extend([_freeze(field, value) for field in static])
+    _append_children(children, key, tensors, floats)
 
 
-def _freeze(value: Any, where: str) -> Hashable:
+def _freeze(value: Any, owner: Any = None) -> Hashable:
+    """Return a static value in a hashable form; ``owner``: the node of a tree that has it."""
+    if value.__class__ in keys.PLAIN:
+        return value.__class__, value
     try:
         return tuple(keys.freeze_attributes({"": value}))
     except TypeError:
+        of = "an argument" if owner is None else f"the static data of {type(owner).__name__}"
         raise CompileError(
-            f"compile: {where} contains {type(value).__name__}, which is {_reason(value)}"
+            f"compile: {of} contains {type(value).__name__}, which is {_reason(value)}"
         ) from None
 
 
