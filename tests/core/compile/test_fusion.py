@@ -12,10 +12,12 @@ import pytest
 import tensorplug as tp
 from tensorplug.contract import expressions, inference
 from tensorplug.contract.spec import KernelSpec
+from tensorplug.contract.tables import KernelTable
 from tensorplug.dispatch.calls import dispatch
 from tensorplug.dispatch.context import Context, use_context
 from tensorplug.engine.plans import Plan
 from tensorplug.errors import KernelRefusedError
+from tensorplug.ops.elementwise import rounding
 from tensorplug_conformance.interpreter import interpreter
 from tensorplug_conformance.selftest.delegates import Delegate
 from tensorplug_conformance.selftest.programs.engines import delegating
@@ -304,6 +306,39 @@ def test_equal_groups_of_a_program_are_compiled_once(
     assert fusion is not None
     assert len(fusion.groups) == len(factors)
     assert len({group.run for group in fusion.groups}) == groups
+
+
+@pytest.mark.parametrize(
+    ("fuses", "refuses", "prepared"),
+    [(True, False, 0), (False, False, 1), (False, True, 1)],
+    ids=["in a group", "alone", "alone, refused"],
+)
+def test_a_kernel_is_prepared_where_no_group_computes_the_call(
+    compiled: Compiled, fuses: bool, refuses: bool, prepared: int
+) -> None:
+    made = []
+    table = KernelTable()
+
+    @table.prepare(rounding.CEIL)
+    def ceil(x: Any) -> Any:
+        made.append(x)
+        if refuses:
+            raise KernelRefusedError("too odd")
+        return np.ceil
+
+    device = compiled.engine.open("cpu")
+    kernels = [("cpu", entry) for entry in table]
+    compiled.engine.registry.add(device.owner, kernels=kernels, override=True)
+    compiled.takes = lambda _: fuses
+    with use_context(Context(compiled.engine, device, None)):
+        f = tp.compile(lambda x: tp.ceil(x) + x)
+        for _ in range(2):
+            np.testing.assert_allclose(f(tp.asarray(X)).numpy(), np.ceil(X) + X)
+        assert len(made) == prepared
+        with tp.profile() as profile:  # each kernel by itself
+            f(tp.asarray(X))
+    assert len(made) == 1
+    assert [kernel.name for kernel in profile.kernels][-1] == "Add"
 
 
 # What a program shows -------------------------------------------------------------------

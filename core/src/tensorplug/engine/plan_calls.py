@@ -35,16 +35,21 @@ def at_sizes(
     return other
 
 
-def complete(plan: Plan) -> None:
-    """Prepare the kernel of a plan that ``at_sizes`` has made, if that is not done yet.
+def complete(plan: Plan, *, by_ops: bool = True) -> None:
+    """Prepare the kernel of a plan, if that is not done yet.
+
+    ``at_sizes`` has made it, or a trace has put that off. ``by_ops``: a call that its kernel
+    refuses is decomposed.
 
     Raises:
         KernelRefusedError: the kernel does not take these sizes.
 
     """
     steps: list[Step] = []
-    resolve = resolve_decomposition if plan.how in BY_OPS else resolve_native
-    if plan.call is unresolved and not resolve(plan, steps):
+    if plan.call is not unresolved or (plan.how not in BY_OPS and resolve_native(plan, steps)):
+        return
+    plan.takes_buffers = False
+    if not ((by_ops or plan.how in BY_OPS) and resolve_decomposition(plan, steps)):
         raise KernelRefusedError(steps[-1][1])
 
 

@@ -342,8 +342,8 @@ def unresolved(*_inputs: Any) -> Any:
     raise AssertionError("a plan ran before it was resolved")
 
 
-def resolve_native(plan: Plan, steps: list[Step]) -> bool:
-    """Resolve ``plan`` to the kernel of its backend; return whether it has one that serves it."""
+def resolve_native(plan: Plan, steps: list[Step], *, late: bool = False) -> bool:
+    """Return whether the backend's kernel serves ``plan``; ``late``: ``complete`` prepares it."""
     spec, device = plan.spec, plan.device
     owned = plan.state.kernel(spec.name, device.backend_name)
     if owned is None:
@@ -359,14 +359,14 @@ def resolve_native(plan: Plan, steps: list[Step]) -> bool:
     if not is_asked(entry, plan, types):
         steps.append(("native", f"the kernel of {owned.owner} names no dtypes"))
         return False
-    return prepare(plan, owned, steps)
+    return prepare(plan, owned, steps, late=late and owned.owner == device.owner)
 
 
-def prepare(plan: Plan, owned: Owned[KernelEntry], steps: list[Step]) -> bool:
+def prepare(plan: Plan, owned: Owned[KernelEntry], steps: list[Step], *, late: bool) -> bool:
     """Resolve ``plan`` to a kernel that takes its dtypes; return whether it takes the sizes."""
     entry = owned.entry
     extras = extra_arguments(plan, entry.asks)
-    if entry.prepares:
+    if entry.prepares and not late:
         try:
             plan.call = entry.function(*plan.inputs, **extras)
         except KernelRefusedError as error:
@@ -375,7 +375,7 @@ def prepare(plan: Plan, owned: Owned[KernelEntry], steps: list[Step]) -> bool:
         except Exception as error:
             error.add_note(f"while {owned.owner} prepared {plan.describe()}")
             raise
-    else:
+    elif not entry.prepares:
         # Without extras, warm calls reach the kernel itself.
         plan.call = partial(entry.function, **extras) if extras else entry.function
     plan.owner = owned.owner

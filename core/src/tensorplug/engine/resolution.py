@@ -42,7 +42,7 @@ class Ruling(NamedTuple):
     def decide(self, plan: Plan) -> bool:
         """Resolve a plan to the kernel; return whether that serves it."""
         dtypes = [output.type.dtype for output in plan.outputs]
-        return dtypes == self.outputs and prepare(plan, self.kernel, [])
+        return dtypes == self.outputs and prepare(plan, self.kernel, [], late=False)
 
 
 def ruling_key(spec: KernelSpec, types: Sequence[Any]) -> Hashable | None:
@@ -63,10 +63,10 @@ def find_ruling(plan: Plan) -> Ruling | None:
     return Ruling(plan.state, kernel, [output.type.dtype for output in plan.outputs])
 
 
-def resolve(engine: Resolver, plan: Plan) -> list[Step]:
+def resolve(engine: Resolver, plan: Plan, *, late: bool = False) -> list[Step]:
     """Decide how ``plan`` runs and set its ``call``, ``how`` and ``owner``.
 
-    Returns the steps tried, for ``explain``.
+    Returns the steps tried, for ``explain``. ``late``: see ``resolve_native``.
 
     Raises:
         KernelNotFoundError: every step failed; the message gives the reasons.
@@ -74,7 +74,7 @@ def resolve(engine: Resolver, plan: Plan) -> list[Step]:
     """
     steps: list[Step] = []
     if (
-        resolve_native(plan, steps)
+        resolve_native(plan, steps, late=late)
         or resolve_decomposition(plan, steps)
         or _resolve_fallback(engine, plan, steps)
     ):

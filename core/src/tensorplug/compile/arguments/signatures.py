@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from tensorplug.tensors import tree
 from tensorplug.tensors.tree_nodes import OfDataclass, opening_of
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable
+    from collections.abc import Hashable, Iterable, Sequence
 
 
 class FoundArrayError(Exception):
@@ -95,9 +95,11 @@ def _append_other(
     value: Any, key: list[Hashable], tensors: list[Tensor], floats: list[float] | None
 ) -> None:
     opening = opening_of(value)
+    children: Sequence[Any]
+    static: Sequence[Any]
     if opening.__class__ is OfDataclass:
-        key.append(type(value))  # which says what the children are
-        static, children = opening.static(value), opening.children(value)
+        key.append(cast("Hashable", type(value)))  # which says what the children are
+        children, static = opening.children(value), opening.static(value)
     elif opening is not None:
         names, children, _, static = opening(value)
         key.append((type(value), *keys.freeze_names(names)))

@@ -12,6 +12,7 @@ from tensorplug.compile.tracing.values import Constant, Value
 from tensorplug.contract.loop_bodies import BodyCall, LoopBody
 from tensorplug.contract.spec import TensorType
 from tensorplug.engine.operands import flatten
+from tensorplug.engine.plan_calls import complete
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -171,6 +172,8 @@ def _make_part(engine: Engine, plan: NestedPlan, body: SubProgram) -> _Part | No
             fused = ends[at]
             calls.append(_Call(fused.group, {}, fused.inputs, fused.outputs))
         elif at not in inside:
+            if own.how == "native":
+                complete(own)
             if own.how != "native" or own.owner != device.owner or not own.takes_buffers:
                 return None
             calls.append(_Call(own.spec, own.attributes, call.inputs, call.outputs, own.call))

@@ -111,6 +111,7 @@ class Program:
 
     def _flat(self, call: Call) -> FlatCall:
         plan, slots = call.plan, self.slots
+        complete(plan)
         run = self.kernel(call)
         return FlatCall(
             plan.spec.name,
@@ -138,7 +139,7 @@ class Program:
             KernelRefusedError: the kernel does not take its sizes.
 
         """
-        complete(call.plan)
+        complete(call.plan, by_ops=False)
         return self._bound(call) or on_buffers(call.plan, call.inputs)
 
     def _bound(self, call: Call) -> Callable[..., Any] | None:

@@ -25,6 +25,11 @@ def expression_of(plan: Plan) -> Expression | None:
     return rule(operands, plan.attributes, plan.output.type)
 
 
+def may_be_in_group(plan: Plan) -> bool:
+    """Return whether a group of its device may compute a call."""
+    return plan.device.capabilities.groups is not None and expression_of(plan) is not None
+
+
 def is_declared(plan: Plan) -> bool:
     """Return whether a call without a kernel is a function that groups of its device may have."""
     groups = plan.device.capabilities.groups

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 from tensorplug.autodiff.tape import find_boundary, mark
 from tensorplug.compile.arguments.floats import Floats, TracedFloat, fixed
 from tensorplug.compile.tracing.calls import Call, Read, Recorded
-from tensorplug.compile.tracing.functions import is_declared
+from tensorplug.compile.tracing.functions import is_declared, may_be_in_group
 from tensorplug.compile.tracing.offsets import find_distance
 from tensorplug.compile.tracing.sizes import declared_sizes, without_extents
 from tensorplug.compile.tracing.traced_device import TracedDevice
@@ -26,6 +26,7 @@ from tensorplug.contract.tensor_types import unwatched
 from tensorplug.dispatch.context import Context, current_context, use_context
 from tensorplug.dispatch.tensor import Tensor
 from tensorplug.engine.logical_devices import Carried, LogicalDevice
+from tensorplug.engine.plan_calls import complete
 from tensorplug.engine.plans import BY_OPS, Plan
 from tensorplug.engine.resolution import resolve, resolve_decomposition
 from tensorplug.engine.stand_ins import StandInDevice
@@ -298,7 +299,7 @@ class Trace:
         """Resolve ``plan`` so that it records calls of the real device's plan or decomposition."""
         real = without_extents(plan, self.real)
         try:
-            steps = resolve(engine, real)
+            steps = resolve(engine, real, late=may_be_in_group(real))
         except BaseException:  # which the function may catch, and depends on sizes
             self.exact = True
             raise
@@ -376,6 +377,7 @@ class Trace:
 
     def _compute(self, plan: Plan, tensors: Sequence[Any]) -> list[Tensor]:
         """Run a call that does not depend on the function's arguments."""
+        complete(plan)
         outputs = plan.execute_verified([_to_real(self.real, tensor) for tensor in tensors])
         return [
             Tensor._of(output._buffer, self.device.placement(output.type)) for output in outputs

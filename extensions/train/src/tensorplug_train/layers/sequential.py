@@ -84,8 +84,9 @@ def is_function(layer: Any) -> bool:
 
 
 def _flatten(model: Sequential) -> tuple[list[Any], tuple[Any, ...]]:
-    children = [None if is_function(layer) else layer for layer in model.layers]
-    return children, tuple(layer if is_function(layer) else None for layer in model.layers)
+    functions = tuple([layer if is_function(layer) else None for layer in model.layers])
+    pairs = zip(functions, model.layers, strict=True)
+    return [layer if given is None else None for given, layer in pairs], functions
 
 
 def _unflatten(functions: tuple[Any, ...], children: Any) -> Sequential:
