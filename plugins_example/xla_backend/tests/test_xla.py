@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -38,6 +41,12 @@ FORMULAS = [
     (lambda: tp.astype(tp.asarray([-1.5, 2.0**32 + 512]), tp.int32), np.int32([-1, 512])),
     (lambda: tp.asarray([7.5, -7.5, 3.3e38]) // 2.0, np.float32([3, -4, 1.65e38])),
     (lambda: tp.asarray([3.3e38]) // -2e38, np.float32([-2])),
+    (lambda: tp.asarray([[7, -7]]) // tp.asarray([[2], [-2]]), np.int32([[3, -4], [-4, 3]])),
+    (
+        lambda: tp.asarray([[7.0], [-7.0]]) % tp.asarray([2.0, -2.0]),
+        np.float32([[1, -1], [1, -1]]),
+    ),
+    (lambda: tp.asarray([7, 5]) % tp.asarray(2), np.int32([1, 1])),
     (lambda: tp.asarray([7.5, -7.5]) % np.inf, np.array([7.5, np.inf], np.float32)),
     (lambda: tp.arange(5, dtype=tp.int64) * 2**40, np.arange(5) * 2**40),
     (lambda: tp.topk(tp.asarray([1.0, 3.0, 3.0]), 2)[1], np.array([1, 2], np.int32)),
@@ -119,6 +128,16 @@ def test_jax_stays_as_its_user_has_it():
     assert (large * 3).tolist() == tp.compile(lambda x: x * 3)(large).tolist() == [3 * 2**40]
     assert not jax.config.jax_enable_x64
     assert jax.numpy.ones(3).dtype == np.float32
+
+
+def test_the_import_draws_no_random_numbers():
+    code = (
+        "import numpy as np; np.random.seed(3); a = np.random.get_state()[1:3]; "
+        "import tensorplug as tp; tp.set_backend('xla'); b = np.random.get_state()[1:3]; "
+        "print(np.array_equal(a[0], b[0]), a[1] == b[1])"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["True", "True"]
 
 
 def test_a_buffer_is_a_copy():

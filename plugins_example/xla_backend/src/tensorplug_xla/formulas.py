@@ -102,6 +102,7 @@ for _spec, _function in SIMPLE.items():
 @formula(specs.FLOOR_DIV)
 def floor_div(a: Array, b: Array) -> Array:
     """Round the quotient down; of integers, 0 where the divisor is."""
+    a, b = jnp.broadcast_arrays(a, b)
     if not jnp.issubdtype(a.dtype, jnp.floating):
         return jnp.where(b == 0, 0, jnp.floor_divide(a, jnp.where(b == 0, 1, b)))
     scale = jnp.where(jnp.abs(b) > 1, 0.5, 1).astype(b.dtype)  # the difference is finite then
@@ -113,6 +114,7 @@ def floor_div(a: Array, b: Array) -> Array:
 @formula(specs.MOD)
 def mod(a: Array, b: Array) -> Array:
     """Return the remainder with the sign of the divisor; of integers, 0 where that is 0."""
+    a, b = jnp.broadcast_arrays(a, b)
     if not jnp.issubdtype(a.dtype, jnp.floating):
         return jnp.where(b == 0, 0, jnp.remainder(a, jnp.where(b == 0, 1, b)))
     rest = lax.rem(a, b)
