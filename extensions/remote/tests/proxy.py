@@ -75,6 +75,18 @@ class Once:
         return self.harm(data)
 
 
+class Stops:
+    """Lets half of the first bytes pass, and nothing that follows."""
+
+    def __init__(self):
+        self.done = False
+
+    def __call__(self, data):
+        passing = b"" if self.done else data[: len(data) // 2]
+        self.done = True
+        return passing
+
+
 def flip(data):
     """Change one bit, in the middle."""
     changed = bytearray(data)

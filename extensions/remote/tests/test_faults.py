@@ -10,7 +10,7 @@ import pytest
 import tensorplug as tp
 from tensorplug_remote import ConnectionLostError, Server
 
-from .proxy import Once, Proxy, flip, late
+from .proxy import Once, Proxy, Stops, flip, late
 
 LIMIT = 2.0  # seconds of silence after which the client gives up
 ARRAY = np.arange(200_000, dtype=np.float32)
@@ -29,6 +29,7 @@ HARM = {  # makers of what a proxy does
     "the middle missing": lambda: Once(
         lambda data: data[: len(data) // 2] + data[len(data) // 2 + 9 :]
     ),
+    "the rest missing": Stops,
     "nothing arrives": lambda: lambda _data: b"",
     "sent twice": lambda: Once(lambda data: data + data),
     "one bit changed": lambda: Once(flip),
