@@ -40,7 +40,9 @@ HARM = {  # makers of what a proxy does
 
 
 @pytest.mark.parametrize("side", ["client", "server"])
-@pytest.mark.parametrize("size", [3, ARRAY.size], ids=["small", "large"])
+@pytest.mark.parametrize(
+    "size", [3, pytest.param(ARRAY.size, marks=pytest.mark.slow)], ids=["small", "large"]
+)
 @pytest.mark.parametrize("make", HARM.values(), ids=HARM)
 def test_harm_ends_in_an_error_and_connecting_anew_works(server, connect, side, size, make):
     with Proxy(server.address, side, make()) as proxy, connect(proxy.address) as backend:
