@@ -152,6 +152,24 @@ def test_other_numbers_of_rows(shapes):
         _check(_plain, inputs, compiled(*inputs))
 
 
+def test_layers_of_a_loop():
+    """Each step reads other weights; what no step changes is dequantized once, before the loop."""
+    size, layers = 1024, 3
+    x, q, s = _inputs((layers, size, size), (layers, size))
+    x, s = tp.asarray(RNG.standard_normal((1, size)), dtype="float32"), s / size / 127
+
+    def run(x, q, s):
+        return tp.scan(lambda x, of: (tp.tanh(_plain(x, *of)), 0), x, (q, s))[0]
+
+    y, kernels = _kernels(run, (x, q, s))
+    assert kernels.count("QuantizedMatMul") == layers
+    assert "BatchMatMul" not in kernels
+    exact = x.numpy().astype("f8")
+    for weights, scale in zip(q.numpy(), s.numpy(), strict=True):
+        exact = np.tanh(exact @ (weights * scale.astype("f8")))
+    np.testing.assert_allclose(y.numpy(), exact, atol=1e-5)
+
+
 def test_gradients():
     x, q, s = _inputs(K_N, (COLUMNS,))
 

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.compile.fusion.epilogues import add_epilogues
+from tensorplug.compile.fusion.weights import fold_dequantized
 from tensorplug.compile.programs.program import Program
 from tensorplug.compile.tracing.passes import eliminate_common_calls, eliminate_dead_calls
 from tensorplug.dispatch.context import current_context
@@ -78,7 +79,8 @@ def make_part(
     output buffers. ``donated``: how many of the first inputs it may overwrite if only that list
     refers to them. ``make``: as in ``NestedPlan.prepare``.
     """
-    calls = add_epilogues(engine, body.calls, body.outputs)
+    calls = fold_dequantized(engine, body.calls, body.outputs, [])
+    calls = add_epilogues(engine, calls, body.outputs)
     program = Program(plan.device, body.inputs, calls, body.outputs)
     plan.parts.setdefault(name, program)
     executable = make(engine, program, small=True, donated=body.inputs[:donated])

@@ -28,8 +28,11 @@ if TYPE_CHECKING:
 
 
 def fold_dequantized(
-    engine: Engine, calls: list[Call], results: Sequence[Value | Constant], declined: list[Call]
-) -> list[Call]:
+    engine: Engine,
+    calls: Sequence[Call],
+    results: Sequence[Value | Constant],
+    declined: list[Call],
+) -> Sequence[Call]:
     """Return the calls of a trace, with products by quantized weights where that is possible.
 
     Weights that something else reads, too, are dequantized anyway, and stay as they are.
@@ -43,7 +46,8 @@ def fold_dequantized(
     makers: Makers = {
         output: call for call in calls for output in call.outputs if uses[output] == 1
     }
-    return [_folded(engine, call, makers, declined) or call for call in calls]
+    folded = [_folded(engine, call, makers, declined) or call for call in calls]
+    return eliminate_dead_calls(folded, results)
 
 
 def _folded(engine: Engine, call: Call, makers: Makers, declined: list[Call]) -> Call | None:

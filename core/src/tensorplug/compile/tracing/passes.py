@@ -32,7 +32,8 @@ def eliminate_common_calls(
         earlier = first.get(key)
         if earlier is None:
             first[key] = call
-            kept.append(Call(call.plan, inputs, call.outputs, call.site))
+            meant = call.dequantized and [_replace(x, replacements) for x in call.dequantized]
+            kept.append(Call(call.plan, inputs, call.outputs, call.site, meant))
         else:
             replacements.update(zip(call.outputs, earlier.outputs, strict=True))
     return kept, [_replace(value, replacements) for value in results]
