@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -112,6 +113,13 @@ def test_donated_memory_is_given_to_xla():
     x = tp.asarray(host) * 1  # memory of XLA's own
     address = x._buffer.unsafe_buffer_pointer()
     assert f(x)._buffer.unsafe_buffer_pointer() == address
+
+
+def test_memory_that_no_result_can_take_is_not_given():
+    f = tp.compile(lambda x: tp.sum(x * 2), donate="x")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # JAX warns of it
+        assert float(f(tp.ones((300, 300)))) == 180_000
 
 
 def test_random_numbers_are_those_of_other_backends():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 import jax
@@ -88,8 +89,13 @@ class XLABackend:
     def compile_program(self, program: programs.TracedProgram) -> Executable:
         """Compile a part of a program by XLA."""
         arguments = (*program.constants, *program.inputs)
-        donated = tuple(at for at, each in enumerate(arguments) if each in program.donated)
         types = [program.types[at] for at in arguments]
+        results = Counter(program.types[at] for at in program.outputs)
+        donated = []
+        for at, (each, type_) in enumerate(zip(arguments, types, strict=True)):
+            if each in program.donated and results[type_]:
+                results[type_] -= 1  # a result takes this memory
+                donated.append(at)
         return Executable(compiled(traced(program), types, self.place, donated), program)
 
     def load_program(self, program: programs.TracedProgram, content: bytes) -> Executable:
