@@ -59,7 +59,7 @@ class RaisedError(TensorplugError):
 class Judged:
     """What is judged, and how.
 
-    ``target``: "module:function" or "file.py:function". ``library``: whose arrays it takes, with
+    ``target``: "module:function" or "/file.py:function". ``library``: whose arrays it takes, with
     ``device``; NumPy's if empty. ``renamed``: its names for attributes. ``poison``: memory that
     the allocator gives is filled before each call. ``limit``: seconds for a call.
     """
@@ -93,10 +93,8 @@ class _Caller:
         )
         self._answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
         threading.Thread(target=self._read, daemon=True).start()
-        module, _, function = judged.target.rpartition(":")
-        place = str(Path(module).absolute()) if module.endswith(".py") else module
         request = {
-            "target": f"{place}:{function}",
+            "target": judged.target,
             "library": judged.library,
             "device": judged.device,
             "folder": str(Path.cwd()),
