@@ -19,8 +19,8 @@ from tensorplug_loops.machine import Machine
 from tensorplug_loops.schedule import plan
 
 
-def machine(vector_bytes):
-    return Machine(vector_bytes=vector_bytes, masked=True, narrow=frozenset({"float16"}))
+def machine(vector_bytes, *, masked=True):
+    return Machine(vector_bytes=vector_bytes, masked=masked, narrow=frozenset({"float16"}))
 
 
 def _full(dtype):
@@ -58,11 +58,11 @@ def load(text):
     return engine, engine.get_function_address("run")
 
 
-def compile_group(group, vector_bytes=32):
+def compile_group(group, vector_bytes=32, *, masked=True):
     types = [each.type for each in group.outputs]
 
     def compiled(*arrays):
-        found = run(group, machine(vector_bytes), arrays)
+        found = run(group, machine(vector_bytes, masked=masked), arrays)
         pairs = zip(found, types, strict=True)
         return [own[: type_.size].reshape(type_.shape) for own, type_ in pairs]
 

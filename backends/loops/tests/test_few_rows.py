@@ -25,6 +25,10 @@ def wide(group):
     return by_llvm.compile_group(group, vector_bytes=64)
 
 
+def whole(group):
+    return by_llvm.compile_group(group, vector_bytes=32, masked=False)
+
+
 COMPILERS = {"C": native.compile_group, "LLVM": by_llvm.compile_group, "LLVM, wide": wide}
 each_compiler = pytest.mark.parametrize("compile_group", COMPILERS.values(), ids=COMPILERS)
 
@@ -100,7 +104,7 @@ WEIGHTS = [  # rows, columns, inner elements, blocks; whether there are zero poi
 ]
 
 
-@each_compiler
+@pytest.mark.parametrize("compile_group", [*COMPILERS.values(), whole], ids=[*COMPILERS, "whole"])
 @pytest.mark.parametrize("case", WEIGHTS)
 @pytest.mark.parametrize("packed", [None, dt.int4, dt.uint4, dt.int2, dt.uint2])
 @pytest.mark.parametrize("narrow", [dt.float32, dt.float16])

@@ -67,7 +67,8 @@ class ScaledRowsKernel(FewRowsKernel):
         w, tile, (block, last) = self.w, self._tile, self._tile.roles.inner
         first = w.let(ZERO - low)
         places = [w.let(first + at * tile.blocks) for at in range(max(tile.columns, tile.rows))]
-        with w.loop(block, low, high, step=tile.lanes, lanes=tile.lanes) as at:
+
+        def of_blocks(at: Expression) -> None:
             for place, names, own in zip(places, sums, columns, strict=False):
                 with w.place(*own):
                     w.emit(Store("s", at + place, self._element(self._scale)))
@@ -75,7 +76,18 @@ class ScaledRowsKernel(FewRowsKernel):
                         offset = self._element(self._offset)
                         for row, name in enumerate(names):
                             total = w.copy(load("c", self._dtype, at + places[row]))
+                            if w.lanes == 1:  # each lane gets its share
+                                share = ex.constant(1 / tile.lanes, self._dtype)
+                                total = w.let(total * share)
                             self._add(name, offset, total)
+
+        masked = self._machine.masked
+        middle = high if masked else w.let(low + ((high - low) & -tile.lanes))
+        with w.loop(block, low, middle, step=tile.lanes, lanes=tile.lanes, whole=not masked) as at:
+            of_blocks(at)
+        if not masked:
+            with w.loop(block, middle, high) as at:
+                of_blocks(w.let(at))
         step = tile.vectors * tile.lanes
         with w.loop(block, low, high) as at:
             scales = [w.copy(load("s", self._dtype, at + places[c])) for c in range(tile.columns)]
