@@ -1,4 +1,4 @@
-"""Products of few rows by factors in blocks: the sums of a block are scaled, not its numbers.
+"""Products of few rows by factors in blocks: of one row or two, the sums of a block are scaled.
 
 A turn begins with what belongs to the blocks of its columns, in vectors along the blocks: their
 scales are converted, and their offsets are multiplied by the sums of the rows' blocks, which are
@@ -7,7 +7,7 @@ added once for all columns.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tensorplug.plugin import Expression
 from tensorplug.plugin import expressions as ex
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from tensorplug_loops.machine import Machine
     from tensorplug_loops.schedule.few_rows import FewRows
     from tensorplug_loops.schedule.loops import Loops
+
+
+_FEW: Final = 2  # rows, for more of which to scale numbers takes fewer instructions
 
 
 class ScaledRowsKernel(FewRowsKernel):
@@ -108,7 +111,7 @@ class ScaledRowsKernel(FewRowsKernel):
         low: Expression,
         vectors: Sequence[Expression],
     ) -> None:
-        """Add the scaled sums of some vectors along a block."""
+        """Add the scaled sums of some vectors along a block, or for more rows, scaled numbers."""
         w, last = self.w, self._tile.roles.inner[-1]
         rows = [
             (at, right, self._rows(own, low, at))
@@ -120,9 +123,14 @@ class ScaledRowsKernel(FewRowsKernel):
             for at, right, elements in rows:
                 with w.place(*places, (last, at)):  # the lanes' axis last
                     b = self._element(right)
+                if len(names) > _FEW:
+                    b = w.let(b * scale)
+                    for name, a in zip(names, elements, strict=True):
+                        self._add(name, a, b)
+                    continue
                 totals = [
                     w.let(Expression("fma", self._dtype, (a, b, *before)) if before else a * b)
                     for a, *before in zip(elements, *([totals] if totals else []), strict=True)
                 ]
-            for name, total in zip(names, totals, strict=True):
+            for name, total in zip(names, totals, strict=False):
                 self._add(name, total, scale)
