@@ -93,7 +93,8 @@ def _of_few_rows(loops: Loops, machine: Machine, tile: FewRows) -> Parts:
     numbers = tuple([loops.value(each.name) for each in kernel.numbers])
     items = prod(loops.lengths[axis] for axis in tile.roles.batch) * value["groups_n"]
     steps = value["inner"] * value["size_n"] // tile.lanes
-    return Parts([Launch(kernel, tuple(arrays), numbers, items, steps * tile.rows, steps)], [])
+    cost = steps * tile.rows * (len(loops.group.reductions) // 2)
+    return Parts([Launch(kernel, tuple(arrays), numbers, items, cost, steps)], [])
 
 
 def _by_groups(group: Group, loops: Loops, machine: Machine, tile: GroupTile) -> Parts:
