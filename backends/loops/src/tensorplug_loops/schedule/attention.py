@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tensorplug_loops.statements import Kernel
 
 _SHORT: Final = range(1 << 15, 1 << 23)  # scores; fewer take as long as calls do
+_OF_HEAD: Final = 1 << 18  # scores; so many of one head no longer stay in its core's cache
 _PART: Final = 512  # keys of an item: its scores stay in the cache, and threads have equal shares
 _SUMS: Final = 12  # vectors in registers: of the products of some keys with all heads
 _F32: Final = dt.float32
@@ -54,7 +55,9 @@ def is_short(q: TensorType, k: TensorType, lengths: TensorType | None) -> bool:
     It takes half the time of blocks of keys, and gradients a third.
     """
     alike = q.shape[:-2] == k.shape[:-2] and lengths is None
-    return alike and q.shape[-2] > 1 and prod((*q.shape[:-1], k.shape[-2])) in _SHORT
+    *heads, queries = q.shape[:-1]
+    scores = queries * k.shape[-2]
+    return alike and queries > 1 and scores < _OF_HEAD and prod(heads) * scores in _SHORT
 
 
 def plan_query(q: TensorType, v: TensorType, scale: float, machine: Machine) -> Program | None:
