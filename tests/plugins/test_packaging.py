@@ -128,7 +128,8 @@ def test_backends_of_third_parties(environment, wheels):
     environment.pip("install", *(str(wheels[name]) for name in needed))
     assert environment.run(LISTING) == dict.fromkeys(result, "available")
     opened = environment.run("import tensorplug as tp\nreport(list(tp.devices()))")
-    assert {"webgpu", *opened} == result.keys()  # which needs a driver for Vulkan, or the like
+    # Those two need a driver for Vulkan or the like, and a server.
+    assert {"webgpu", "remote", *opened} == result.keys()
     for name in opened:
         used = environment.run(USE.format(first=f"tp.set_backend({name!r})"))
         assert used == {"backend": name, **USED}
