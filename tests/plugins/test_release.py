@@ -45,7 +45,7 @@ def about(path):
 
 
 def test_all_distributions_have_one_version():
-    assert len(PROJECTS) == 14
+    assert len(PROJECTS) == 16
     version = release.current_version(ROOT)
     assert {about(path)["version"] for path in PROJECTS} == {version}
 

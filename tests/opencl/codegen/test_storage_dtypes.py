@@ -220,7 +220,7 @@ def test_products(target, dtype, name):
 def test_bytes_are_multiplied_without_copies(target):
     x, y = TensorType(dt.int8, (16, 16)), TensorType(dt.float32, ())  # few rows are one kernel
     with tp.use_backend("opencl"):
-        plain = tp.explain("QuantizedMatMul", [x, x, None, None, None, None])
-        scaled = tp.explain("QuantizedMatMul", [x, x, y, y, None, None])
+        plain = tp.explain("QuantizedMatMul", [x, x, None, None, None, None, None])
+        scaled = tp.explain("QuantizedMatMul", [x, x, y, y, None, None, None])
     assert plain.how == "native"
     assert any(inner.call.startswith("QuantizedMatMul") for inner in scaled.inner), scaled

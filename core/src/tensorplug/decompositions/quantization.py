@@ -13,7 +13,7 @@ from tensorplug.ops.arrangement import moveaxis
 from tensorplug.ops.elementwise.bitcasting import bitcast
 from tensorplug.ops.elementwise.casting import astype
 from tensorplug.ops.matrix_products import matmul
-from tensorplug.ops.movement import expand_dims, matrix_transpose, reshape
+from tensorplug.ops.movement import broadcast_to, expand_dims, matrix_transpose, reshape
 from tensorplug.ops.ranges import arange
 from tensorplug.ops.reduction import sum as sum_
 from tensorplug.ops.scale_blocks import centred, padded, spread
@@ -72,9 +72,8 @@ def quantized_mat_mul(
         rest = (a_scale, b_scale, a_zero_point, b_zero_point, None)
         attributes = {"dtype": work, "transpose_b": transpose_b, "b_packed": b_packed}
         scaled = dispatch(quantized_products.QUANTIZED_MAT_MUL, a, b, *rest, **attributes)
-        offsets = spread(
-            astype(b_offset, work), quantized_products.unpacked_type(b.type, b_packed).shape
-        )
+        shape = quantized_products.unpacked_type(b.type, b_packed).shape
+        offsets = broadcast_to(spread(astype(b_offset, work), shape), shape)
         left = ops.meant(a, a_scale, a_zero_point, work)
         return astype(scaled + matmul(left, offsets, transpose_b=transpose_b), dtype)
     if alone:  # the weights

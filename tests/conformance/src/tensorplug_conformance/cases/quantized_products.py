@@ -274,6 +274,9 @@ def quantized_mat_mul_points(corpus: Corpus) -> Iterator[Case]:
             factors = [x // 16 for x in _factors(a, b, _TYPES[0])]
             scales = [None if of is None else corpus.ordinary(of, 0.5, 2.0) for of in (of_a, of_b)]
             yield Case(name, (*factors, *scales, None, None))
+            if of_b is not None:
+                offset = corpus.ordinary(of_b)
+                yield Case(f"{name}, offsets", (*factors, *scales, None, None, offset))
     factors = [x // 16 for x in _factors((2, 4), (4, 3), _TYPES[1])]
     scales = [corpus.ordinary((2, 2), 0.5, 2.0), corpus.ordinary((3,), 0.5, 2.0)]
     offsets = np.array([[1], [9]], "uint8"), np.array(-3, "int8")
