@@ -7,7 +7,7 @@ import io
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 import tensorplug as tp
 import tensorplug_onnx
@@ -190,6 +190,57 @@ def test_commands_run_a_model(affine, tmp_path, capsys, command):
     onnx.save(affine, path)
     assert main([command[0], str(path), "--backend", "cpu", "--size", "N=2", *command[1:]]) == 0
     assert capsys.readouterr().out
+
+
+def of_unknown_sizes(nodes, shape, constants=()):
+    """Return a model of one input ``x`` and one output ``y``."""
+    x, y = (
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, of)
+        for name, of in (("x", shape), ("y", None))
+    )
+    initializers = [numpy_helper.from_array(value, name) for name, value in constants]
+    graph = helper.make_graph(nodes, "graph", [x], [y], initializers)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+
+
+RELU = helper.make_node("Relu", ["x"], ["r"])
+WINDOW = helper.make_node("MaxPool", ["r"], ["y"], kernel_shape=[512])
+SECOND = helper.make_node("Gather", ["r", "at"], ["y"], axis=0)
+PAIRS = helper.make_node("Reshape", ["r", "at"], ["y"])  # to a multiple of 31: no size tried is
+
+
+@pytest.mark.parametrize(
+    ("last", "shape", "at", "remark"),
+    [
+        (WINDOW, ["N", 1, "T"], 0, "sizes that nobody gave: 1024 for N, T"),
+        (SECOND, [None, 2], 1, "sizes that nobody gave: 2 for x[0]"),
+        (PAIRS, ["N"], [31, -1], "give sizes of N: --size NAME=N"),
+    ],
+)
+def test_models_of_unknown_sizes_are_described(last, shape, at, remark, tmp_path, capsys):
+    path = tmp_path / "model.onnx"
+    constants = [("at", np.array(at, np.int64))] if len(last.input) > 1 else []
+    onnx.save(of_unknown_sizes([RELU, last], shape, constants), path)
+    text = tensorplug_onnx.load(path).summary()
+    assert remark in text.splitlines()[-1]
+    assert main(["info", str(path)]) == 0
+    assert remark in capsys.readouterr().out.replace("\n", " ")
+    works = "nobody gave" in remark
+    assert ("not reached" in text) == (not works)
+    assert main(["run", str(path)]) == (not works)
+    assert remark in capsys.readouterr().err
+    name = "x[0]" if shape[0] is None else "N"
+    given = ["--size", f"{name}=31", *(["--size", "T=600"] if "T" in shape else [])]
+    assert main(["run", str(path), *given]) == 0
+
+
+def test_what_cannot_be_drawn_is_described_without_a_run(capsys, tmp_path):
+    path = tmp_path / "model.onnx"
+    onnx.save(of_unknown_sizes([helper.make_node("Relu", ["x"], ["y"])], None), path)
+    assert main(["info", str(path)]) == 0
+    said = capsys.readouterr().out
+    assert "not reached" in said
+    assert "x float32[...] cannot be drawn: give the inputs" in said.replace("\n", " ")
 
 
 def test_outputs_are_saved(affine, tmp_path):

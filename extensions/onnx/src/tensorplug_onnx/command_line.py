@@ -31,12 +31,16 @@ from tensorplug_onnx.inspecting import (
     operators_of,
     profile,
     summary,
+    trial,
+    unknown_axes,
 )
 from tensorplug_onnx.model import Model, load
 from tensorplug_onnx.values import dtype_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+
+    from tensorplug_onnx.inspecting import NodeRun
 
 
 _ROUNDS: Final = 20
@@ -85,7 +89,7 @@ def _parser() -> argparse.ArgumentParser:
             default=[],
             type=_size,
             metavar="NAME=N",
-            help="the size of a symbolic axis of inputs that are drawn (1)",
+            help="the size of a symbolic axis of inputs that are drawn, or of x[0]; else tried",
         )
         if name == "run":
             one.add_argument(
@@ -144,7 +148,15 @@ def _size(text: str) -> tuple[str, int]:
 
 def _inputs(options: argparse.Namespace, model: Model) -> Mapping[str, Any]:
     if options.inputs is None:
-        return example_inputs(model, dict(options.size))
+        sizes = dict(options.size)
+        if not unknown_axes(model, sizes):
+            return example_inputs(model, sizes)
+        tried = trial(model, sizes)
+        if tried.error is not None:
+            raise InputError(str(tried)) from tried.error
+        if str(tried):
+            _tell(Console(stderr=True), str(tried))
+        return tried.inputs
     try:
         with options.inputs.open("rb") as file, np.load(file) as stored:  # nothing is unpickled
             return dict(stored)
@@ -160,12 +172,18 @@ def _inputs(options: argparse.Namespace, model: Model) -> Mapping[str, Any]:
 def _info(options: argparse.Namespace, console: Console) -> None:
     model = load(options.model)
     _tell(console, summary(model))
+    if options.inputs is None:
+        tried = trial(model, dict(options.size))
+        runs: Sequence[NodeRun] = tried.runs
+        remark = str(tried)
+    else:
+        runs, remark = profile(model, _inputs(options, model)), ""
     table = Table("op type", "nodes", "runs", title=f"on {tp.get_backend()}")
-    for row in sorted(
-        operators_of(profile(model, _inputs(options, model))), key=lambda row: -row.nodes
-    ):
+    for row in sorted(operators_of(runs, model.graph.nodes), key=lambda row: -row.nodes):
         table.add_row(_cell(row.op_type), str(row.nodes), ", ".join(row.how))
     console.print(table)
+    if remark:
+        _tell(console, remark)
 
 
 def _run(options: argparse.Namespace, console: Console) -> None:

@@ -7,21 +7,32 @@ import time
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 
 import tensorplug as tp
-from tensorplug_onnx.errors import InputError
+from tensorplug_onnx.errors import InputError, OnnxError
 from tensorplug_onnx.values import to_numpy_dtype
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from tensorplug_onnx.graph import Graph, Node, ValueInfo
     from tensorplug_onnx.loading import Loaded
     from tensorplug_onnx.values import Host
+
+
+_TRIED: Final = (
+    1,
+    2,
+    16,
+    128,
+    1024,
+    16384,
+)  # sizes of axes whose size nobody knows, in this order
+_MOST_DRAWN: Final = 1 << 22  # elements of all inputs, where sizes are tried
 
 
 class Model(Protocol):
@@ -78,6 +89,29 @@ class OperatorRow:
     nodes: int
     how: tuple[str, ...]
     seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A run with inputs drawn at random.
+
+    ``runs``: of the nodes that were reached. ``size``: what each axis in ``guessed`` had.
+    ``error``: why the run ended early, or None.
+    """
+
+    inputs: Mapping[str, Host]
+    runs: tuple[NodeRun, ...]
+    guessed: tuple[str, ...]
+    size: int
+    error: OnnxError | None = None
+
+    def __str__(self) -> str:
+        """Return what somebody should know of it; nothing if each size that was guessed is 1."""
+        names = ", ".join(self.guessed)
+        if self.error is None:
+            return f"sizes that nobody gave: {self.size} for {names}" if self.size > 1 else ""
+        hint = f"; give sizes of {names}: --size NAME=N, or sizes={{NAME: N}}" if names else ""
+        return f"the model could not be run: {self.error}{hint}"
 
 
 def summary(model: Model) -> str:
@@ -143,7 +177,7 @@ def example_inputs(
 
     Args:
         model: its inputs are tensors of numbers.
-        sizes: of symbolic axes by their names; others are 1.
+        sizes: of symbolic axes by their names, of axes without one as ``"x[0]"``; others are 1.
         seed: of the draw.
 
     Returns:
@@ -155,12 +189,13 @@ def example_inputs(
     """
     rng = np.random.default_rng(seed)
     found: dict[str, Host] = {}
+    given = sizes or {}
     for info in model.inputs:
         if info.kind != "tensor" or info.shape is None or info.dtype in ("", "string"):
             raise InputError(f"input {described(info)} cannot be drawn: give the inputs")
         shape = tuple(
-            size if isinstance(size, int) else (sizes or {}).get(size or "", 1)
-            for size in info.shape
+            size if isinstance(size, int) else given.get(name, 1)
+            for size, name in zip(info.shape, _axes(info), strict=True)
         )
         dtype = to_numpy_dtype(info.dtype)
         drawn: Any = (
@@ -170,6 +205,58 @@ def example_inputs(
     return found
 
 
+def _axes(info: ValueInfo) -> list[str]:
+    """Return what the axes of an input are called where their sizes are given."""
+    shape = info.shape or ()
+    return [n if isinstance(n, str) and n else f"{info.name}[{at}]" for at, n in enumerate(shape)]
+
+
+def unknown_axes(model: Model, sizes: Mapping[str, int]) -> tuple[str, ...]:
+    """Return the names of the axes of inputs whose size neither the model nor ``sizes`` has."""
+    names = [
+        name
+        for info in model.inputs
+        for name, size in zip(_axes(info), info.shape or (), strict=True)
+        if not isinstance(size, int) and name not in sizes
+    ]
+    return tuple(dict.fromkeys(names))
+
+
+def trial(model: Model, sizes: Mapping[str, int] | None = None) -> Trial:
+    """Run a model with inputs drawn at random, and return how far it came.
+
+    A model may not work with axes of 1: other sizes follow until one works. The trial that is
+    returned is the one that came furthest.
+
+    Args:
+        model: it runs node by node on its device.
+        sizes: of axes by their names, as for ``example_inputs``.
+
+    """
+    given = dict(sizes or {})
+    guessed = unknown_axes(model, given)
+    best: Trial | None = None
+    for size in _TRIED if guessed else (1,):
+        try:
+            inputs = example_inputs(model, {**dict.fromkeys(guessed, size), **given})
+        except InputError as error:
+            return Trial({}, (), guessed, size, error)
+        runs: list[NodeRun] = []
+        failed = None
+        if best is not None and sum(value.size for value in inputs.values()) > _MOST_DRAWN:
+            break
+        try:
+            _profile(model, inputs, runs)
+        except OnnxError as error:
+            failed = error
+        if best is None or failed is None or len(runs) > len(best.runs):
+            best = Trial(inputs, tuple(runs), guessed, size, failed)
+        if failed is None:
+            break
+    assert best is not None  # the first size is always tried
+    return best
+
+
 def profile(model: Model, inputs: Mapping[str, Any]) -> list[NodeRun]:
     """Run a model once, node by node, and return the runs of its nodes in their order.
 
@@ -177,6 +264,12 @@ def profile(model: Model, inputs: Mapping[str, Any]) -> list[NodeRun]:
     sum of the times is more than the model needs.
     """
     runs: list[NodeRun] = []
+    _profile(model, inputs, runs)
+    return runs
+
+
+def _profile(model: Model, inputs: Mapping[str, Any], runs: list[NodeRun]) -> None:
+    """Run a model, and append the run of each node as it ends."""
     depth = 0
 
     @contextmanager
@@ -199,11 +292,16 @@ def profile(model: Model, inputs: Mapping[str, Any]) -> list[NodeRun]:
         runs.append(NodeRun(node, seconds, kernels))
 
     model.watched(watch)(inputs)
-    return runs
 
 
-def operators_of(runs: list[NodeRun]) -> list[OperatorRow]:
-    """Return one row for each op type, the one that took longest first."""
+def operators_of(runs: Sequence[NodeRun], nodes: Iterable[Node] = ()) -> list[OperatorRow]:
+    """Return one row for each op type, the one that took longest first.
+
+    Args:
+        runs: of nodes.
+        nodes: of the model; those of other op types than the runs' were not reached.
+
+    """
     grouped: dict[str, list[NodeRun]] = {}
     for run in runs:
         grouped.setdefault(run.node.op_type, []).append(run)
@@ -216,4 +314,6 @@ def operators_of(runs: list[NodeRun]) -> list[OperatorRow]:
         )
         for op_type, several in grouped.items()
     ]
+    missing = Counter(node.op_type for node in nodes if node.op_type not in grouped)
+    rows += [OperatorRow(name, count, ("not reached",), 0.0) for name, count in missing.items()]
     return sorted(rows, key=lambda row: -row.seconds)

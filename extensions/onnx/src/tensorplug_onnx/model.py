@@ -14,11 +14,11 @@ from tensorplug_onnx.errors import InputError
 from tensorplug_onnx.executing import Plans, check_supported, outputs_of
 from tensorplug_onnx.inspecting import (
     described,
-    example_inputs,
     operator_table,
     operators_of,
     profile,
     summary,
+    trial,
 )
 from tensorplug_onnx.loading import graphs_in, load_graph
 from tensorplug_onnx.optimizing import optimized
@@ -200,10 +200,12 @@ class Model:
 
         Args:
             inputs: to run it with, by name; drawn at random by default.
-            sizes: the sizes of symbolic axes of inputs that are drawn; 1 by default.
+            sizes: the sizes of symbolic axes of inputs that are drawn, by their names, of those
+                without a name as ``"x[0]"``. For others, some sizes are tried. If none works, the
+                last line says so, and op types that were not reached have no kernels.
 
         Raises:
-            InputError: the inputs do not fit, or cannot be drawn: text, sequences, unknown ranks.
+            InputError: the inputs do not fit.
 
         Example:
             >>> print(tensorplug_onnx.load("digits.onnx").summary(sizes={"N": 4}))
@@ -218,8 +220,11 @@ class Model:
             ...
 
         """
-        given = example_inputs(self, sizes) if inputs is None else inputs
-        return f"{summary(self)}\n\n{operator_table(operators_of(profile(self, given)))}"
+        if inputs is not None:
+            return f"{summary(self)}\n\n{operator_table(operators_of(profile(self, inputs)))}"
+        tried = trial(self, sizes)
+        table = operator_table(operators_of(tried.runs, self.graph.nodes))
+        return f"{summary(self)}\n\n{table}\n{tried}".rstrip()
 
     def watched(self, watch: Callable[[Node], AbstractContextManager[Any]]) -> Model:
         """Return the model that runs node by node, each in the context that ``watch`` returns.
