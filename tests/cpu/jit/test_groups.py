@@ -10,9 +10,9 @@ import pytest
 from tensorplug.plugin import Group, GroupInput, GroupOutput, Reduction, TensorType
 from tensorplug.plugin import dtypes as dt
 from tensorplug.plugin import expressions as ex
-from tensorplug_cpu.execution import parallel
 from tensorplug_cpu.jit.codegen import compiler, settings
 from tensorplug_cpu.jit.groups import kernels, threads
+from tensorplug_cpu.jit.groups.team import Team
 
 pytestmark = pytest.mark.skipif(not compiler.is_available(), reason="llvmlite is not installed")
 
@@ -126,11 +126,11 @@ def test_the_same_bits_in_any_number_of_threads(monkeypatch, make_group, shape, 
     arrays = [draw(dt.float32, each.type.shape, at) for at, each in enumerate(group.inputs)]
     found = []
     for count in (0, 1, 3):
-        workers = parallel._Workers()
-        workers._count = count
-        monkeypatch.setattr(parallel, "_workers", workers)
+        team = Team()
+        team.have(count)
+        monkeypatch.setattr(threads, "team", team)
         monkeypatch.setattr(threads, "SHARED_WORK", 1)
-        found.append([result.tobytes() for result in run(group, arrays)])
+        found.append([result.tobytes() for _ in range(9) for result in run(group, arrays)])
     assert found[0] == found[1] == found[2]
 
 

@@ -14,6 +14,7 @@ from tensorplug_loops.schedule.few_rows import FewRows
 from tensorplug_loops.schedule.few_rows_kernel import FewRowsKernel
 from tensorplug_loops.schedule.group_shapes import GroupTile
 from tensorplug_loops.schedule.group_tiles import GroupTiles
+from tensorplug_loops.schedule.lanes import cost
 from tensorplug_loops.schedule.launches import Launch
 from tensorplug_loops.schedule.loops import Loops
 from tensorplug_loops.schedule.product_tiles import Tiles
@@ -93,8 +94,9 @@ def _of_few_rows(loops: Loops, machine: Machine, tile: FewRows) -> Parts:
     numbers = tuple([loops.value(each.name) for each in kernel.numbers])
     items = prod(loops.lengths[axis] for axis in tile.roles.batch) * value["groups_n"]
     steps = value["inner"] * value["size_n"] // tile.lanes
-    cost = steps * tile.rows * (len(loops.group.reductions) // 2)
-    return Parts([Launch(kernel, tuple(arrays), numbers, items, cost, steps)], [])
+    count = len(loops.group.reductions)
+    each = cost(loops.roots[tile.roles.right : count : 2]) + tile.rows * (count // 2)
+    return Parts([Launch(kernel, tuple(arrays), numbers, items, steps * each, steps)], [])
 
 
 def _by_groups(group: Group, loops: Loops, machine: Machine, tile: GroupTile) -> Parts:
@@ -163,10 +165,10 @@ def _by_items(group: Group, loops: Loops, machine: Machine, tile: Tile) -> Parts
     if tile.slices:
         size = batch * value["rows"] * value["columns"]
         temporaries.append((dtype, value["slices"] * size))
-    for (kernel, arrays), (items, cost) in zip(_kept(loops, machine, tile), counts, strict=True):
+    for (kernel, arrays), (items, each) in zip(_kept(loops, machine, tile), counts, strict=True):
         numbers = tuple(loops.value(each.name) for each in kernel.numbers)
         own = tuple([at if at >= 0 else first - 1 - at for at in arrays])
-        launches.append(Launch(kernel, own, numbers, items, cost, cost))
+        launches.append(Launch(kernel, own, numbers, items, each, each))
     if not tile.slices:
         return Parts(launches, temporaries)
     last = first + len(temporaries) - 1

@@ -7,8 +7,8 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final
 
 from tensorplug.plugin import BuildNotice
-from tensorplug_cpu.execution import parallel
 from tensorplug_cpu.jit.codegen.compiler import compile_function
+from tensorplug_cpu.jit.groups.team import AWAKE, patience, team
 from tensorplug_cpu.jit.loops.addresses import (
     PROLOGUE,
     address,
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 MOST_MODULES: Final = 512  # of one form, whose code is kept
-SHARED_WORK: Final = 1 << 20  # instructions from which other threads help
+SHARED_WORK: Final = 1 << 17  # instructions from which threads of the team help
 _GRAIN_WORK: Final = 1 << 19  # of the items that a thread takes at once
 
 
@@ -49,8 +49,9 @@ class Module:
 
     @cached_property
     def _by_arrays(self) -> Callable[..., None]:
-        """The function of a block of arguments, and of the arrays whose addresses it lacks."""
-        types = [ctypes.POINTER(self.block), *[ctypes.py_object] * len(self.positions)]
+        """The function of arrays: ``addresses.write_prologue``."""
+        types = [ctypes.c_void_p, ctypes.c_int64, ctypes.POINTER(self.block)]
+        types += [ctypes.py_object] * len(self.positions)
         return compile_function(self._with_prologue, PROLOGUE, types)
 
     @cached_property
@@ -74,28 +75,35 @@ def make_launch(module: Module, values: Mapping[Hashable, int], work: int) -> Ca
 
     """
     total = values["total"]
-    shared = total > 1 and total * work >= SHARED_WORK
+    whole = total * work if total > 1 else 0
     grain = max(1, min(_GRAIN_WORK // max(work, 1), -(-total // 16)))
     known = {"counter": 0, "grain": grain, **values}
     arguments = [known.get(slot, 0) for slot in module.slots]
-    if shared or not reads_arrays():
-        return _Launch(module, arguments, shared=shared)
-    return partial(module.function(of_arrays=True), module.block(*arguments))
+    if not reads_arrays():
+        return _Launch(module, arguments)  # an interpreter without a known layout of arrays
+    function, block = module.function(of_arrays=True), module.block(*arguments)
+    if whole < SHARED_WORK:
+        return partial(function, None, 0, block)
+    own, limit = team, patience(grain * work)
+    own.begin()
+
+    def share(*operands: Array) -> None:
+        if own.record[AWAKE] < own.count:
+            own.ask(whole)
+        function(own.address, limit, block, *operands)
+
+    return share
 
 
 class _Launch:
-    """A kernel with all arguments but the addresses."""
+    """A kernel with all arguments but the addresses, which are asked for one by one."""
 
-    def __init__(self, module: Module, values: Sequence[int], *, shared: bool) -> None:
-        self._function, self._block = module.function(of_arrays=False), module.block
-        self._values, self._positions, self._shared = values, module.positions, shared
+    def __init__(self, module: Module, values: Sequence[int]) -> None:
+        self._kernel, self._block = module.function(of_arrays=False), module.block
+        self._values, self._positions = values, module.positions
 
     def __call__(self, *operands: Array) -> None:
         block = self._block(*self._values)
         for position, array in zip(self._positions, operands, strict=True):
             block[position] = address(array)
-        if self._shared:
-            function = self._function
-            parallel.together(lambda: function(block))
-        else:
-            self._function(block)
+        self._kernel(block)

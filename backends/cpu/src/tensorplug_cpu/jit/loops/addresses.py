@@ -50,14 +50,16 @@ def address(array: Array) -> int:
 def write_prologue(slots: Sequence[Hashable]) -> str:
     """Return the text of a function that calls ``run`` with a copy of the arguments ``slots``.
 
-    It takes the address of the arguments, then the arrays whose addresses are to be filled in.
+    It takes the address of a team, whose first word is the function that is to make the call, or
+    none; the team's patience; the address of the arguments; and the arrays whose addresses are to
+    be filled in.
     """
     positions = [at for at, slot in enumerate(slots) if is_pointer(slot)]
     size = len(slots)
     arrays = "".join(f", ptr %array{k}" for k in range(len(positions)))
     lines = [
         f"declare void @{_COPY}(ptr, ptr, i64, i1)",
-        f"define void @{PROLOGUE}(ptr %values{arrays}) {{",
+        f"define void @{PROLOGUE}(ptr %team, i64 %patience, ptr %values{arrays}) {{",
         f"  %block = alloca [{size} x i64]",
         f"  call void @{_COPY}(ptr %block, ptr %values, i64 {8 * size}, i1 false)",
     ]
@@ -68,7 +70,19 @@ def write_prologue(slots: Sequence[Hashable]) -> str:
             f"  %slot{k} = getelementptr i64, ptr %block, i64 {at}",
             f"  store ptr %data{k}, ptr %slot{k}",
         ]
-    lines += ["  call void @run(ptr %block) noinline", "  ret void", "}", ""]
+    lines += [
+        "  %has_team = icmp ne ptr %team, null",
+        "  br i1 %has_team, label %share, label %alone",
+        "share:",
+        "  %begin = load ptr, ptr %team",
+        "  call void %begin(ptr %team, ptr @run, ptr %block, i64 %patience)",
+        "  ret void",
+        "alone:",
+        "  call void @run(ptr %block) noinline",
+        "  ret void",
+        "}",
+        "",
+    ]
     return "\n".join(lines)
 
 
