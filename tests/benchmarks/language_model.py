@@ -197,6 +197,7 @@ def main():
         return
     found = {}
     environment = os.environ | {"TENSORPLUG_DISABLE_PLUGINS": "dask,minimal,webgpu"}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # a warm start compiles no module
     for _ in range(options.rounds):
         for name in options.names.split(","):
             command = [sys.executable, __file__, "--only", name]

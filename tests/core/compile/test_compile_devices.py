@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from tests.core.support import engines
 from tests.core.support.engines import together, using
 from tests.core.support.tensors import tensor
 
 import tensorplug as tp
+from tensorplug.contract.tables import KernelTable
+from tensorplug.errors import KernelNotFoundError, KernelRefusedError
+from tensorplug.ops.elementwise.unary import EXP
 from tensorplug.testing import isolated_engine
 
 if TYPE_CHECKING:
@@ -112,3 +116,26 @@ def test_a_move_to_another_device_is_named(shared: Engine) -> None:
     with pytest.raises(tp.errors.DataNeededError, match=r"to\('host'\): a compiled function"):
         tp.compile(lambda x: x.to("host"))(tp.asarray(A))
     assert tp.compile(lambda x: x.to("cpu") * 2)(tp.asarray(A)).tolist() == [2.0, -4.0]
+
+
+@pytest.mark.parametrize("fallback", ["allow", "error"])
+def test_a_kernel_that_a_trace_leaves_unprepared_may_decline(fallback: str) -> None:
+    home = KernelTable()
+
+    @home.prepare(EXP)
+    def decline(x: object) -> None:
+        raise KernelRefusedError("too narrow")
+
+    away = engines.basic_kernels()
+    engine = engines.make({"home": [home], "away": [away]}, fallback=fallback)
+    compiles = {"compile_group": lambda _: None, "functions": frozenset(), "least_group": 1}
+    engine.devices.source.offers["home"] = compiles
+    with using(engine):
+        f = tp.compile(tp.exp)
+        if fallback == "error":
+            with pytest.raises(KernelNotFoundError, match=r"too narrow; .* not allowed"):
+                f(tp.asarray(A))
+            return
+        for _ in range(2):
+            np.testing.assert_allclose(f(tp.asarray(A)).numpy(), np.exp(A), rtol=1e-6)
+        assert tp.memory()["home"].fallbacks == {"Exp": 2}

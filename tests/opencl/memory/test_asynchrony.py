@@ -106,11 +106,13 @@ def test_an_idle_device_is_written_to_at_once(backend):
 @tried(4)
 def test_copies_under_way_are_bounded(monkeypatch, backend, busy):
     monkeypatch.setattr(staging, "WAITING_BYTES", 100_000)
+    monkeypatch.setattr(staging, "SHARED_BYTES", 100_000)
     event, _ = busy()
     first = backend.from_host(np.full(10_000, 1))
     assert running(event)
     second = backend.from_host(np.full(10_000, 2))
     assert not running(event)
+    assert len(backend.runtime.staging) == (0 if second.is_shared else 1)  # written, not copied
     assert (backend.to_host(first) == 1).all()
     assert (backend.to_host(second) == 2).all()
 

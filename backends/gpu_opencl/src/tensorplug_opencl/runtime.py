@@ -73,8 +73,7 @@ class Runtime:
         finish: Callable[[], Limits] | None = None,
         build: Build | None = None,
     ) -> None:
-        self.device = device
-        self.limits = limits
+        self.device, self.limits = device, limits
         self.lanes: dict[str, int] = {}
         self._finish_trial = finish
         self._finished_late = False  # so the backend has dtypes that may have failed
@@ -230,13 +229,14 @@ class Runtime:
     def write(self, array: HostArray, buffer: DeviceBuffer) -> None:
         """Copy ``array`` into ``buffer``; it may be changed once this returns.
 
-        While the device is busy, the copy joins the queue and this returns at once.
+        While the device is busy, the copy joins the queue; large ones to shared memory wait.
         """
         if buffer.memory is not None:
             self._call("copying to the device", self._write, array, buffer)
 
     def _write(self, array: HostArray, buffer: DeviceBuffer) -> None:
-        if buffer.is_shared and self._is_idle():
+        if buffer.is_shared and (self._is_idle() or not self.staging.has_room(array.nbytes)):
+            self._settle()
             buffer.map()[...] = array
             return
         host = np.ascontiguousarray(array)

@@ -11,7 +11,7 @@ from tensorplug.compile.tracing.bodies import find_donated
 from tensorplug.compile.tracing.replays import Resizing, replay
 from tensorplug.compile.tracing.sizes import Sizes
 from tensorplug.compile.tracing.values import Value
-from tensorplug.errors import ArgumentError, KernelRefusedError
+from tensorplug.errors import ArgumentError, KernelNotFoundError, KernelRefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -61,7 +61,7 @@ class Template:
         request = request._replace(floats=self.floats)
         try:
             special = self._repeat(request, sizes) or self._replay(request, sizes)
-        except (KernelRefusedError, ArgumentError):
+        except (KernelRefusedError, KernelNotFoundError, ArgumentError):
             # A kernel leaves a call of these sizes to its decomposition, or refuses it.
             return None
         special.shared = True

@@ -6,8 +6,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tensorplug.dispatch.calls import dispatch, dispatch_binary, dispatch_multiple, dispatch_unary
+from tensorplug.engine.current import current_engine
 from tensorplug.engine.plans import BY_OPS, Plan, resolve_native, unresolved
-from tensorplug.engine.resolution import resolve_decomposition
+from tensorplug.engine.resolution import resolve, resolve_decomposition
 from tensorplug.engine.widening import find_decomposition, unsupported_dtype
 from tensorplug.errors import KernelRefusedError
 
@@ -39,17 +40,21 @@ def complete(plan: Plan, *, by_ops: bool = True) -> None:
     """Prepare the kernel of a plan, if that is not done yet.
 
     ``at_sizes`` has made it, or a trace has put that off. ``by_ops``: a call that its kernel
-    refuses is decomposed.
+    refuses is decomposed, or falls back to another backend.
 
     Raises:
         KernelRefusedError: the kernel does not take these sizes.
+        KernelNotFoundError: nor does anything else, ``by_ops``.
 
     """
-    steps: list[Step] = []
-    if plan.call is not unresolved or (plan.how not in BY_OPS and resolve_native(plan, steps)):
+    if plan.call is not unresolved:
         return
-    plan.takes_buffers = False
-    if not ((by_ops or plan.how in BY_OPS) and resolve_decomposition(plan, steps)):
+    steps: list[Step] = []
+    function = plan.how in BY_OPS
+    if by_ops and not function:
+        plan.takes_buffers = False  # until a kernel serves it
+        resolve(current_engine(), plan)
+    elif not (resolve_decomposition if function else resolve_native)(plan, steps):
         raise KernelRefusedError(steps[-1][1])
 
 

@@ -12,15 +12,18 @@ from tensorplug_llm.configuration import Configuration, Matrix, ModelError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    Place = Callable[[Any], Any]
+
 
 def assemble(
-    weight: Callable[[str], Matrix | None], configuration: Configuration
+    weight: Callable[[str], Matrix | None], configuration: Configuration, place: Place
 ) -> dict[str, Any]:
-    """Return the parameters as a tree of NumPy arrays.
+    """Return the parameters as a tree of tensors.
 
     Args:
         weight: returns a weight by GGUF's name, or None if the file has none.
         configuration: of the model.
+        place: puts a part of the tree on the device, so that the host's memory has one at a time.
 
     Raises:
         ModelError: a weight is missing.
@@ -43,7 +46,7 @@ def assemble(
         whole = weight(f"{prefix}.attn_qkv.weight") is not None
         inputs = ["attn_qkv"] if whole else ["attn_q", "attn_k", "attn_v"]
         wide = ["ffn_gate", "ffn_up"] if configuration.llama else ["ffn_up"]
-        return {
+        tree = {
             "attention_norm": norm(f"{prefix}.attn_norm"),
             "attention_in": _joined([required(f"{prefix}.{name}") for name in inputs]),
             "attention_out": required(f"{prefix}.attn_output"),
@@ -51,16 +54,17 @@ def assemble(
             "feed_in": _joined([required(f"{prefix}.{name}") for name in wide]),
             "feed_out": required(f"{prefix}.ffn_down"),
         }
+        return {name: place(part) for name, part in tree.items()}
 
     parameters = {
-        "embedding": required("token_embd"),
+        "embedding": place(required("token_embd")),
         "blocks": [block(f"blk.{index}") for index in range(configuration.layers)],
-        "norm": norm("output_norm"),
+        "norm": place(norm("output_norm")),
     }
     if not configuration.llama:
-        parameters["positions"] = _float32(required("position_embd"))
+        parameters["positions"] = place(_float32(required("position_embd")))
     if weight("output.weight") is not None:  # else the embedding's rows are those of the output
-        parameters["output"] = required("output")
+        parameters["output"] = place(required("output"))
     return parameters
 
 

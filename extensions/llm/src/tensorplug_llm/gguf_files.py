@@ -17,13 +17,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from tensorplug_llm.assembling import Place
+
 BLOCK: Final = 32  # numbers that share a scale
 _PACKED: Final[dict[Kind, Any]] = {Kind.Q4_0: "int4", Kind.Q4_1: "uint4"}
 _SCALES: Final = {Kind.Q4_0: 1, Kind.Q4_1: 2, Kind.Q8_0: 1}  # float16 before a block's integers
 
 
-def read(path: Path) -> tuple[Configuration, dict[str, Any], Tokenizer]:
-    """Read a model; its weights are NumPy arrays.
+def read(path: Path, place: Place) -> tuple[Configuration, dict[str, Any], Tokenizer]:
+    """Read a model; ``place`` puts its weights, which are NumPy arrays, on the device.
 
     Raises:
         ModelError: the file is not GGUF, or of an architecture or with a tokenizer for which
@@ -45,7 +47,7 @@ def read(path: Path) -> tuple[Configuration, dict[str, Any], Tokenizer]:
 
     factors = tensors.get("rope_freqs.weight")
     configuration = configure(metadata, None if factors is None else factors.data)
-    return configuration, assemble(weight, configuration), from_gguf(metadata)
+    return configuration, assemble(weight, configuration, place), from_gguf(metadata)
 
 
 def configure(metadata: Mapping[str, Any], factors: Any = None) -> Configuration:

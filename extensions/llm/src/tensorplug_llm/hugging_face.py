@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from tensorplug_llm.assembling import Place
+
 # By GGUF's names, which ``assemble`` asks for.
 _LLAMA: Final = {
     "token_embd": "model.embed_tokens",
@@ -52,8 +54,8 @@ _TRANSPOSED: Final = {
 }  # [inputs, outputs] in GPT-2
 
 
-def read(folder: Path) -> tuple[Configuration, dict[str, Any], Tokenizer]:
-    """Read a model; its weights are NumPy arrays.
+def read(folder: Path, place: Place) -> tuple[Configuration, dict[str, Any], Tokenizer]:
+    """Read a model; ``place`` puts its weights, which are NumPy arrays, on the device.
 
     Raises:
         ModelError: the model is of another type than llama or gpt2, or incomplete.
@@ -80,7 +82,7 @@ def read(folder: Path) -> tuple[Configuration, dict[str, Any], Tokenizer]:
         turned = not configuration.llama and suffix == "weight" and role in _TRANSPOSED
         return Matrix(np.ascontiguousarray(values.T) if turned else values)
 
-    return configuration, assemble(weight, configuration), from_folder(folder, settings)
+    return configuration, assemble(weight, configuration, place), from_folder(folder, settings)
 
 
 def configure(settings: Mapping[str, Any]) -> Configuration:

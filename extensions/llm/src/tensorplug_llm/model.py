@@ -116,11 +116,9 @@ def load(path: str | PathLike[str], *, dtype: DTypeLike | None = None) -> Model:
 
     """
     path = Path(path)
-    configuration, parameters, tokenizer = (hugging_face if path.is_dir() else gguf_files).read(
-        path
-    )
     device = tp.zeros(()).device
-    parameters = _placed(parameters, dtype)
+    read = (hugging_face if path.is_dir() else gguf_files).read
+    configuration, parameters, tokenizer = read(path, lambda part: _placed(part, dtype))
     return Model(path.name, device, configuration, parameters, tokenizer)
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 
 WAITING_BYTES: Final = 256 << 20  # of unfinished copies; beyond that, wait for the oldest
+SHARED_BYTES: Final = 4 << 20  # the same, where the device has the host's memory
 SMALLEST_BLOCK: Final = 64 << 10
 LARGEST_BLOCK: Final = 16 << 20
 PINNED_BYTES: Final = 64 << 20  # in total: other programs cannot use pinned memory
@@ -55,7 +56,7 @@ class Staging:
     def __init__(self, context: cl.Context, device: cl.Device) -> None:
         self._context = context
         self._device = device
-        self.pins = not device.host_unified_memory
+        self.pins = self.separate = not device.host_unified_memory
         self._mapping: cl.CommandQueue | None = None  # mapping in the runtime's queue would wait
         self._free: dict[int, list[_Block]] = {}
         self._pinned = 0
@@ -65,6 +66,10 @@ class Staging:
     def __len__(self) -> int:
         return len(self._waiting)
 
+    def has_room(self, nbytes: int) -> bool:
+        """Return whether a copy of ``nbytes`` would leave unfinished copies within bounds."""
+        return self._bytes + nbytes <= (WAITING_BYTES if self.separate else SHARED_BYTES)
+
     def send(
         self, queue: cl.CommandQueue, enqueue: Enqueue, host: HostArray, *, owned: bool
     ) -> cl.Event:
@@ -73,7 +78,7 @@ class Staging:
         ``owned``: nothing else can write to ``host``.
         """
         self.retire()
-        while self._bytes + host.nbytes > WAITING_BYTES and (waiting := list(self._waiting)):
+        while not self.has_room(host.nbytes) and (waiting := list(self._waiting)):
             waiting[0].event.wait()
             self.retire()
         block = None if owned else self._block(host.nbytes)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tensorplug.contract.expressions import parameter
+from tensorplug.engine.widening import find_decomposition
+from tensorplug.ops import reduction
 
 if TYPE_CHECKING:
     from tensorplug.contract.expressions import Expression
@@ -25,9 +27,10 @@ def expression_of(plan: Plan) -> Expression | None:
     return rule(operands, plan.attributes, plan.output.type)
 
 
-def may_be_in_group(plan: Plan) -> bool:
-    """Return whether a group of its device may compute a call."""
-    return plan.device.capabilities.groups is not None and expression_of(plan) is not None
+def may_wait(plan: Plan) -> bool:
+    """Return whether a group may compute a call, or a trace has nothing else to record."""
+    ways = plan.spec is reduction.MEAN or find_decomposition(plan) is None or expression_of(plan)
+    return plan.device.capabilities.groups is not None and bool(ways)
 
 
 def is_declared(plan: Plan) -> bool:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 from tensorplug.autodiff.tape import find_boundary, mark
 from tensorplug.compile.arguments.floats import Floats, TracedFloat, fixed
 from tensorplug.compile.tracing.calls import Call, Read, Recorded
-from tensorplug.compile.tracing.functions import is_declared, may_be_in_group
+from tensorplug.compile.tracing.functions import is_declared, may_wait
 from tensorplug.compile.tracing.offsets import find_distance
 from tensorplug.compile.tracing.sizes import declared_sizes, without_extents
 from tensorplug.compile.tracing.traced_device import TracedDevice
@@ -299,7 +299,7 @@ class Trace:
         """Resolve ``plan`` so that it records calls of the real device's plan or decomposition."""
         real = without_extents(plan, self.real)
         try:
-            steps = resolve(engine, real, late=may_be_in_group(real))
+            steps = resolve(engine, real, late=may_wait(real))
         except BaseException:  # which the function may catch, and depends on sizes
             self.exact = True
             raise
