@@ -46,12 +46,14 @@ MINUTES ?= 20
 # WebGPU takes the best GPU that it finds.
 SECONDS ?= 600
 DEVICE ?=
+# The library that `make referee` judges.
+LIBRARY ?= torch
 # The Python and the platforms that `make wheels` is for, 3.12 or manylinux_2_28_x86_64: here if empty.
 FOR ?=
 PLATFORM ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo install test test-all lint types layers conformance certify narrow drivers support packaging compare stubs docs site release clients projects models browser bench gpu wheels clean
+.PHONY: help demo install test test-all lint types layers conformance certify narrow drivers support packaging compare referee stubs docs site release clients projects models browser bench gpu wheels clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -115,6 +117,10 @@ compare: $(FOR_WORK) ## install PyTorch, JAX and onnxruntime, and run the tests 
 	  tests/core/tensors/test_storage.py \
 	  tests/cpu/memory/test_dlpack.py tests/opencl/memory/test_interchange.py \
 	  extensions/onnx/tests/test_networks.py extensions/onnx/tests/test_comparing.py plugins_example/xla_backend
+
+referee: $(FOR_WORK) ## judge LIBRARY: torch, jax, tinygrad, onnxruntime or mlx (takes an hour); reports go to out/referee
+	$(PIP) install -e "./tests/referee[$(LIBRARY)]"
+	$(BIN)/python -m tests.referee $(LIBRARY)
 
 stubs: $(FOR_WORK) ## write the stubs for type checkers, which are not in git
 	$(BIN)/python -m tensorplug.testing.stubs
