@@ -8,16 +8,6 @@ import pytest
 
 import tensorplug as tp
 from tensorplug.testing import isolated_engine
-from tensorplug_train.specs import SPECS
-
-# Where steps run, and how. On "cpu without" our kernels are removed first; "minimal" is an example
-# of tensorplug's repository, a backend that knows nothing of them.
-PLACES = {
-    "cpu": "native",
-    "cpu without": "decomposed",
-    "opencl": "native",
-    "minimal": "decomposed",
-}
 
 
 @pytest.fixture(autouse=True)
@@ -44,12 +34,7 @@ def active():
         yield enter
 
 
-@pytest.fixture(params=PLACES)
+@pytest.fixture(params=["cpu", "opencl", "minimal"])
 def place(request, active):
-    """Make a backend the active one and return how steps must run there."""
-    name, _, without = request.param.partition(" ")
-    active(name)
-    if without:
-        for spec in SPECS:
-            tp.unregister_kernel(spec, name)
-    return PLACES[request.param]
+    """Make a backend the active one; "minimal" is an example, which has only the primitives."""
+    active(request.param)

@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 
 import tensorplug as tp
-from tensorplug_train import specs
 
 STEPS = 12
 
@@ -15,12 +14,10 @@ STEPS = 12
 class Rule(NamedTuple):
     """An optimizer, how far it moves after gradients g[0], ..., g[t - 1], and PyTorch's name.
 
-    ``spec``: of its kernel, or None; ``moved``: a function of the gradients so far, and of the
-    parameter if ``sized``.
+    ``moved``: a function of the gradients so far, and of the parameter if ``sized``.
     """
 
     optimizer: object
-    spec: object
     rate: float
     moved: object
     torch: str = ""  # where the formula is the same
@@ -108,10 +105,9 @@ def rms(x):
 
 
 RULES = {
-    "sgd": Rule(tp.train.sgd(0.1), specs.SGD, 0.1, lambda g: g[-1], "SGD"),
+    "sgd": Rule(tp.train.sgd(0.1), 0.1, lambda g: g[-1], "SGD"),
     "sgd, decay": Rule(
         tp.train.sgd(0.1, weight_decay=0.5),
-        specs.SGD,
         0.1,
         lambda g: g[-1],
         "SGD",
@@ -119,7 +115,6 @@ RULES = {
     ),
     "momentum": Rule(
         tp.train.momentum(0.1),
-        specs.MOMENTUM,
         0.1,
         lambda g: decaying(g, 0.9),
         "SGD",
@@ -127,49 +122,42 @@ RULES = {
     ),
     "nesterov, decay": Rule(
         tp.train.momentum(0.1, nesterov=True, weight_decay=0.5),
-        specs.MOMENTUM,
         0.1,
         ahead,
         "SGD",
         {"momentum": 0.9, "nesterov": True},
         weight_decay=0.5,
     ),
-    "adam": Rule(tp.train.adam(epsilon=1e-8), specs.ADAM, 1e-3, adam, "Adam"),
+    "adam": Rule(tp.train.adam(epsilon=1e-8), 1e-3, adam, "Adam"),
     "adam, decay": Rule(
         tp.train.adam(0.1, epsilon=1e-8, weight_decay=0.5),
-        specs.ADAM,
         0.1,
         adam,
         "Adam",
         weight_decay=0.5,
     ),
-    "adamw": Rule(
-        tp.train.adamw(0.1), specs.ADAM, 0.1, adam, "AdamW", weight_decay=0.01, shrinks=True
-    ),
-    "adamax": Rule(tp.train.adamax(), specs.ADAMAX, 2e-3, adamax),
+    "adamw": Rule(tp.train.adamw(0.1), 0.1, adam, "AdamW", weight_decay=0.01, shrinks=True),
+    "adamax": Rule(tp.train.adamax(), 2e-3, adamax),
     "adagrad": Rule(
         tp.train.adagrad(initial_accumulator_value=2.0, weight_decay=0.5),
-        specs.ADAGRAD,
         1e-2,
         lambda g: g[-1] / np.sqrt(2.0 + sum(squares(g)) + 1e-7),
         weight_decay=0.5,
     ),
-    "rmsprop": Rule(tp.train.rmsprop(), specs.RMSPROP, 1e-2, rmsprop),
+    "rmsprop": Rule(tp.train.rmsprop(), 1e-2, rmsprop),
     "rmsprop, all": Rule(
         tp.train.rmsprop(0.05, 0.9, 0.8, centered=True, weight_decay=0.5),
-        specs.RMSPROP,
         0.05,
         rmsprop_all,
         weight_decay=0.5,
     ),
-    "adadelta": Rule(tp.train.adadelta(0.3), None, 0.3, adadelta),
+    "adadelta": Rule(tp.train.adadelta(0.3), 0.3, adadelta),
     "lion": Rule(
-        tp.train.lion(0.01, weight_decay=0.5), None, 0.01, lion, weight_decay=0.5, shrinks=True
+        tp.train.lion(0.01, weight_decay=0.5), 0.01, lion, weight_decay=0.5, shrinks=True
     ),
-    "lamb": Rule(tp.train.lamb(0.1, weight_decay=0.5), None, 0.1, lamb, sized=True),
+    "lamb": Rule(tp.train.lamb(0.1, weight_decay=0.5), 0.1, lamb, sized=True),
     "adafactor": Rule(
         tp.train.adafactor(1.0),
-        None,
         1.0,
         adafactor,
         "Adafactor",

@@ -7,7 +7,9 @@ imaginary parts, as in PyTorch: squares and magnitudes are those of each part.
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
+from weakref import proxy
 
 import tensorplug as tp
 from tensorplug import Tensor
@@ -18,8 +20,6 @@ from tensorplug.plugin import (
     arguments,
     as_tensor,
     compiled_state,
-    dispatch,
-    dispatch_multiple,
     tree,
 )
 from tensorplug.plugin import dtypes as dt
@@ -28,7 +28,7 @@ from tensorplug_train.transformation import GradientTransformation, named_leaves
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from tensorplug.plugin import DType, KernelSpec
+    from tensorplug.plugin import DType
 
     LearningRate: TypeAlias = float | Tensor | Callable[[Tensor], float | Tensor]
     Mask: TypeAlias = Any  # a tree of bools like the parameters, or a function of them
@@ -44,21 +44,21 @@ STEP: Final = "step"
 class Numbers:
     """What the formulas of one step share: the learning rate and the number of the step.
 
-    ``taken``: how many steps came before.
+    ``taken``: how many steps came before; ``given``: the learning rate, in any dtype.
     """
 
     def __init__(self, taken: Any, learning_rate: LearningRate) -> None:
         taken = as_tensor(taken, dt.int32)
         self._t = taken + 1
-        self._rate: Any = learning_rate
+        self.given: Any = learning_rate
         if callable(learning_rate):
-            self._rate = learning_rate(taken)
-            check_rate(self._rate, "the schedule must return")
+            self.given = learning_rate(taken)
+            check_rate(self.given, "the schedule must return")
         self._known: dict[Any, Any] = {}
 
     def rate(self, dtype: DType) -> Any:
         """Return the learning rate for parameters of ``dtype``."""
-        return _as(self._rate, dtype)
+        return _as(self.given, dtype)
 
     def t(self, dtype: DType) -> Any:
         """Return the number of this step, from 1."""
@@ -83,41 +83,6 @@ def _as(number: Any, dtype: DType) -> Any:
     return tp.astype(number, dtype, copy=False) if isinstance(number, Tensor) else number
 
 
-class FusedStep(NamedTuple):
-    """The kernel that takes a whole step of one parameter, instead of the formula.
-
-    ``slots``: the slots that the kernel takes and returns, in its order; ``absent``: how many
-    optional inputs after them are not given; ``corrections``: the beta of each ``1 - beta**t``
-    that it takes after the rate; ``decay``: of the rate, per step.
-    """
-
-    spec: KernelSpec
-    inputs: tuple[str, ...] = ()  # slots, or "" for an optional input that is not given
-    corrections: tuple[float, ...] = ()
-    attributes: Mapping[str, Any] = {}
-    decay: float = 0.0
-
-    def __call__(
-        self, parameter: Tensor, g: Tensor, slots: Slots, numbers: Numbers, weight_decay: float
-    ) -> Tensor:
-        """Return the new parameter; set ``slots``."""
-        attributes = {**self.attributes, "weight_decay": weight_decay}
-        dtype = parameter.dtype
-        kept = [slots[name] if name else None for name in self.inputs]
-        values = [decayed(numbers, self.decay, dtype)]
-        values += [numbers.correction(beta, dtype) for beta in self.corrections]
-        scalars = [
-            value if isinstance(value, Tensor) else tp.full((), value, dtype=dtype)
-            for value in values
-        ]
-        inputs = (parameter, g, *kept, *scalars)
-        if not self.spec.multiple_outputs:
-            return dispatch(self.spec, *inputs, **attributes)
-        new, *after = dispatch_multiple(self.spec, *inputs, **attributes)
-        slots.update(zip(filter(None, self.inputs), after, strict=True))
-        return new
-
-
 def decayed(numbers: Numbers, decay: float, dtype: DType) -> Any:
     """Return the learning rate divided by ``1 + decay * (t - 1)``."""
     rate = numbers.rate(dtype)
@@ -136,10 +101,9 @@ class Rule(GradientTransformation):
 
     ``name``: for messages; ``slots``: the initial number of each further tensor that the rule
     keeps, by name; ``formula``: computes a step of one parameter; ``learning_rate``: a number, a
-    tensor of rank 0, or a schedule, as for ``sgd``; ``fused``: the kernel of a step, which
-    ``step`` calls outside of compiled functions, where programs fuse the formula themselves;
-    ``weight_decay``: g + weight_decay * w takes the place of the gradient g, or, if ``decoupled``,
-    a step also subtracts the learning rate times weight_decay * w; ``mask``: see ``sgd``.
+    tensor of rank 0, or a schedule, as for ``sgd``; ``weight_decay``: g + weight_decay * w takes
+    the place of the gradient g, or, if ``decoupled``, a step also subtracts the learning rate
+    times weight_decay * w; ``mask``: see ``sgd``.
     """
 
     needs_params = False  # whether the formula reads the parameter, too
@@ -151,7 +115,6 @@ class Rule(GradientTransformation):
         formula: Formula,
         learning_rate: LearningRate,
         *,
-        fused: FusedStep | None = None,
         weight_decay: float = 0.0,
         mask: Mask | None = None,
         decoupled: bool = False,
@@ -170,7 +133,15 @@ class Rule(GradientTransformation):
         self._weight_decay = float(weight_decay)
         self._mask = mask
         self._decoupled = decoupled
-        self._fused = fused
+
+    @cached_property
+    def _compiled(self) -> Any:
+        own: Any = proxy(self)  # programs would else live until garbage is collected
+        return tp.compile(lambda *arguments: own._move(*arguments))  # noqa: PLW0108
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a copy has, too: all but the program, which is of this object."""
+        return {name: value for name, value in vars(self).items() if name != "_compiled"}
 
     def __repr__(self) -> str:
         return f"{self._name}({self._learning_rate!r})"
@@ -225,7 +196,7 @@ class Rule(GradientTransformation):
             if self._decoupled and decay:
                 change = change - split(w) * (numbers.rate(change.dtype) * decay)
             updates.append(join(change, leaf.value.dtype))
-        return build(updates), self._after(state, slots, build)
+        return build(updates), self._after(state[STEP] + 1, slots, build)
 
     def step(
         self,
@@ -241,25 +212,35 @@ class Rule(GradientTransformation):
             self._check_like("gradients", leaf, gradient, leaf.value.dtype, leaf.value.shape)
         build = tree.flatten(params)[1]
         slots, numbers = self._begin(leaves, params, state)
-        moved = [
-            self._moved(leaf.value, gradient, kept, numbers, decay)
-            for leaf, gradient, kept, decay in zip(
-                leaves, ordered, slots, self._decays(params, len(leaves)), strict=True
-            )
-        ]
-        return build(moved), self._after(state, slots, build)
+        decays = self._decays(params, len(leaves))
+        # Outside of compiled functions, the formulas of all parameters are a program of their own.
+        move = self._move if compiled_state.is_traced() else self._compiled
+        parameters = [leaf.value for leaf in leaves]
+        moved, slots, taken = move(parameters, ordered, slots, state[STEP], numbers.given, decays)
+        return build(moved), self._after(taken, slots, build)
 
-    def _moved(
-        self, parameter: Tensor, gradient: Tensor, slots: Slots, numbers: Numbers, decay: float
-    ) -> Tensor:
-        p, dtype = split(parameter), parameter.dtype
-        fused = self._fused
-        if fused and p.dtype in fused.spec.accepts and not compiled_state.is_traced():
-            return join(fused(p, split(gradient), slots, numbers, decay), dtype)
-        direction, factor = self.direction(gradient, slots, numbers, parameter, decay)
-        if self._decoupled and decay:
-            p = p * (1.0 - numbers.rate(p.dtype) * decay)
-        return join(tp.multiply_add(direction, -factor, p), dtype)
+    def _move(
+        self,
+        parameters: list[Tensor],
+        gradients: list[Tensor],
+        slots: list[Slots],
+        taken: Tensor,
+        rate: Any,
+        decays: list[float],
+    ) -> tuple[list[Tensor], list[Slots], Tensor]:
+        """Return the parameters and their slots after a step, and the number of steps."""
+        numbers, moved, after = Numbers(taken, rate), [], []
+        for parameter, gradient, before, decay in zip(
+            parameters, gradients, slots, decays, strict=True
+        ):
+            kept = dict(before)
+            direction, factor = self.direction(gradient, kept, numbers, parameter, decay)
+            p = split(parameter)
+            if self._decoupled and decay:
+                p = p * (1.0 - numbers.rate(p.dtype) * decay)
+            moved.append(join(tp.multiply_add(direction, -factor, p), parameter.dtype))
+            after.append(kept)
+        return moved, after, taken + 1
 
     def direction(
         self, gradient: Tensor, slots: Slots, numbers: Numbers, parameter: Any, decay: float
@@ -310,9 +291,9 @@ class Rule(GradientTransformation):
         rate: float | Tensor = Numbers(state[STEP], self._learning_rate).rate(dt.float32)
         return rate
 
-    def _after(self, state: Mapping[str, Any], slots: list[Slots], build: Any) -> dict[str, Any]:
+    def _after(self, taken: Tensor, slots: list[Slots], build: Any) -> dict[str, Any]:
         trees = {slot: build([kept[slot] for kept in slots]) for slot in self._start}
-        return {STEP: state[STEP] + 1, **trees}
+        return {STEP: taken, **trees}
 
     def _leaves(self, what: str, given: Any) -> list[_Leaf]:
         return [_Leaf(*named) for named in named_leaves(f"{self._name}: {what}", given)]

@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import tensorplug as tp
-from tensorplug_train import specs
-from tensorplug_train.rule import FusedStep, Rule, decayed
+from tensorplug_train.rule import Rule, decayed
 
 if TYPE_CHECKING:
     from tensorplug import Tensor
@@ -47,10 +46,7 @@ def sgd(
     def formula(g: Tensor, _: Slots, numbers: Numbers) -> tuple[Tensor, Any]:
         return g, numbers.rate(g.dtype)
 
-    fused = FusedStep(specs.SGD)
-    return Rule(
-        "sgd", {}, formula, learning_rate, fused=fused, weight_decay=weight_decay, mask=mask
-    )
+    return Rule("sgd", {}, formula, learning_rate, weight_decay=weight_decay, mask=mask)
 
 
 def momentum(
@@ -83,18 +79,8 @@ def momentum(
         v = slots["velocity"] = tp.multiply_add(slots["velocity"], momentum, g)
         return tp.multiply_add(v, momentum, g) if nesterov else v, numbers.rate(g.dtype)
 
-    attributes = {**_numbers(momentum=momentum), "nesterov": nesterov}
-    fused = FusedStep(specs.MOMENTUM, ("velocity",), (), attributes)
     slots = {"velocity": 0.0}
-    return Rule(
-        "momentum",
-        slots,
-        formula,
-        learning_rate,
-        fused=fused,
-        weight_decay=weight_decay,
-        mask=mask,
-    )
+    return Rule("momentum", slots, formula, learning_rate, weight_decay=weight_decay, mask=mask)
 
 
 def adagrad(
@@ -124,11 +110,7 @@ def adagrad(
         return g / tp.sqrt(s + EPSILON), numbers.rate(g.dtype)
 
     slots = {"squares": initial_accumulator_value}
-    attributes = _numbers(epsilon=EPSILON)
-    fused = FusedStep(specs.ADAGRAD, ("squares",), (), attributes)
-    return Rule(
-        "adagrad", slots, formula, learning_rate, fused=fused, weight_decay=weight_decay, mask=mask
-    )
+    return Rule("adagrad", slots, formula, learning_rate, weight_decay=weight_decay, mask=mask)
 
 
 def adadelta(
@@ -230,14 +212,11 @@ def _adam(
         direction = adam_direction(g, slots, numbers, beta1, beta2, epsilon)
         return direction, numbers.rate(g.dtype) / numbers.correction(beta1, g.dtype)
 
-    numbers = _numbers(beta1=beta1, beta2=beta2, epsilon=epsilon)
-    attributes = {**numbers, "decoupled": decoupled}
     return Rule(
         name,
         {"means": 0.0, "squares": 0.0},
         formula,
         learning_rate,
-        fused=FusedStep(specs.ADAM, ("means", "squares"), (beta1, beta2), attributes),
         weight_decay=weight_decay,
         mask=mask,
         decoupled=decoupled,
@@ -276,16 +255,8 @@ def adamax(
         rate = decayed(numbers, decay, g.dtype)
         return m / (n + epsilon), rate / numbers.correction(beta1, g.dtype)
 
-    numbers = _numbers(beta1=beta1, beta2=beta2, epsilon=epsilon)
-    return Rule(
-        "adamax",
-        {"means": 0.0, "norms": 0.0},
-        formula,
-        learning_rate,
-        fused=FusedStep(specs.ADAMAX, ("means", "norms"), (beta1,), numbers, decay),
-        weight_decay=weight_decay,
-        mask=mask,
-    )
+    slots = {"means": 0.0, "norms": 0.0}
+    return Rule("adamax", slots, formula, learning_rate, weight_decay=weight_decay, mask=mask)
 
 
 def rmsprop(
@@ -326,17 +297,7 @@ def rmsprop(
         return v, 1.0
 
     slots = {"squares": 0.0, "means": 0.0, "velocity": 0.0}
-    kept = ("squares", "means" if centered else "", "velocity")
-    numbers = _numbers(decay=decay, momentum=momentum, epsilon=epsilon)
-    return Rule(
-        "rmsprop",
-        slots,
-        formula,
-        learning_rate,
-        fused=FusedStep(specs.RMSPROP, kept, (), numbers),
-        weight_decay=weight_decay,
-        mask=mask,
-    )
+    return Rule("rmsprop", slots, formula, learning_rate, weight_decay=weight_decay, mask=mask)
 
 
 def adam_direction(
@@ -345,14 +306,10 @@ def adam_direction(
     """Return Adam's direction before the bias of the mean of gradients is corrected."""
     m = slots["means"] = mean(slots["means"], g, beta1)
     s = slots["squares"] = mean(slots["squares"], tp.square(g), beta2)
-    return m / (tp.sqrt(s / numbers.correction(beta2, g.dtype)) + epsilon)
+    # Not the root of a quotient, which may overflow, nor a quotient of roots, which takes longer.
+    return m / (tp.sqrt(s) * tp.rsqrt(numbers.correction(beta2, g.dtype)) + epsilon)
 
 
 def mean(old: Tensor, new: Tensor, keep: Any) -> Tensor:
     """Return the running mean, with weight ``keep`` for the old value."""
     return tp.multiply_add(old, keep, new * (1.0 - keep))
-
-
-def _numbers(**attributes: float) -> dict[str, Any]:
-    """Return attributes of a kernel, also if they were given as NumPy's numbers."""
-    return {name: float(value) for name, value in attributes.items()}

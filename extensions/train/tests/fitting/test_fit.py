@@ -32,8 +32,9 @@ def by_hand():
     return w, losses
 
 
+@pytest.mark.usefixtures("place")
 @pytest.mark.parametrize("compiled", [True, False])
-def test_steps_and_exact_means_over_uneven_batches(place, compiled):
+def test_steps_and_exact_means_over_uneven_batches(compiled):
     w, losses = by_hand()
     fitted = tp.train.fit(
         problems.weights(),

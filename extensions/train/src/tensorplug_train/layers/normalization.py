@@ -42,22 +42,12 @@ class _Norm(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class LayerNorm(_Norm):
-    """``tp.nn.layer_norm`` over the last axis, with a learnt scale and offset.
-
-    ``scale``: [features]; ``offset``: [features], or None; ``epsilon``: added to the variance.
-
-    Examples:
-        >>> layer = tp.train.layers.LayerNorm.init(2, epsilon=0.0)
-        >>> layer([[1.0, 3.0]])
-        Tensor([[-1.,  1.]], dtype=float32, device='cpu')
-
-    """
+class _Affine(_Norm, ABC):
+    """A norm with a scale and an offset, and no other number than ``epsilon``."""
 
     scale: Tensor
     offset: Tensor | None = None
     epsilon: float = tp.static_field(default=1e-5)
-    _axis = "features"
 
     @classmethod
     def init(
@@ -74,6 +64,22 @@ class LayerNorm(_Norm):
         ``epsilon``: see the class; ``dtype``: of scale and offset, None for float32.
         """
         return cls(*_affine(features, bias, dtype), epsilon)
+
+
+@dataclass(frozen=True, eq=False)
+class LayerNorm(_Affine):
+    """``tp.nn.layer_norm`` over the last axis, with a learnt scale and offset.
+
+    ``scale``: [features]; ``offset``: [features], or None; ``epsilon``: added to the variance.
+
+    Examples:
+        >>> layer = tp.train.layers.LayerNorm.init(2, epsilon=0.0)
+        >>> layer([[1.0, 3.0]])
+        Tensor([[-1.,  1.]], dtype=float32, device='cpu')
+
+    """
+
+    _axis = "features"
 
     def _normalized(self, x: Tensor) -> Tensor:
         return tp.nn.layer_norm(x, self.offset, self.scale, epsilon=self.epsilon)
@@ -148,7 +154,7 @@ class GroupNorm(_Norm):
 
 
 @dataclass(frozen=True, eq=False)
-class InstanceNorm(_Norm):
+class InstanceNorm(_Affine):
     """``tp.nn.instance_norm`` of [batch, ..., channels], with a learnt scale and offset.
 
     ``scale``: [channels]; ``offset``: [channels], or None; ``epsilon``: added to the variance.
@@ -159,22 +165,6 @@ class InstanceNorm(_Norm):
         Tensor([[-1.,  1.]], dtype=float32, device='cpu')
 
     """
-
-    scale: Tensor
-    offset: Tensor | None = None
-    epsilon: float = tp.static_field(default=1e-5)
-
-    @classmethod
-    def init(
-        cls,
-        channels: int,
-        *,
-        bias: bool = True,
-        epsilon: float = 1e-5,
-        dtype: DTypeLike | None = None,
-    ) -> Self:
-        """Return a layer with scale 1 and offset 0; see ``LayerNorm.init``."""
-        return cls(*_affine(channels, bias, dtype), epsilon)
 
     def _normalized(self, x: Tensor) -> Tensor:
         return tp.nn.instance_norm(x, self.offset, self.scale, epsilon=self.epsilon)

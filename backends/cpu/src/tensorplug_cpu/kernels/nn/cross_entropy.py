@@ -21,7 +21,8 @@ kernels = Kernels()
 
 def _shifted(logits: Array, dtype: np.dtype[Any]) -> Array:
     wide = logits.astype(dtype, copy=False)
-    return np.asarray(np.subtract(wide, np.maximum.reduce(wide, axis=-1, keepdims=True)))
+    columns = wide.T.copy() if wide.shape[1] <= 32 else wide.T  # of few classes, a copy is faster
+    return np.asarray(wide - np.maximum.reduce(columns, axis=0)[:, None])
 
 
 def _as_positions(labels: Array, classes: int) -> Array:
