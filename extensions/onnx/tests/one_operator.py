@@ -23,11 +23,29 @@ def model_of(
     opset: int = NEWEST,
     outputs: int = 1,
     constant: tuple[int, ...] = (),
+    domain: str = "",
 ) -> tensorplug_onnx.Model:
     """Return a model whose inputs are x0, x1, ... without the constant ones and None."""
+    found = proto_of(
+        op_type, inputs, attributes, opset=opset, outputs=outputs, constant=constant, domain=domain
+    )
+    return tensorplug_onnx.load(found)
+
+
+def proto_of(
+    op_type: str,
+    inputs: list[Any],
+    attributes: dict[str, Any] | None = None,
+    *,
+    opset: int = NEWEST,
+    outputs: int = 1,
+    constant: tuple[int, ...] = (),
+    domain: str = "",
+) -> Any:
+    """Return the protobuf of ``model_of``."""
     names = ["" if one is None else f"x{at}" for at, one in enumerate(inputs)]
     made = [f"y{at}" for at in range(outputs)]
-    node = helper.make_node(op_type, names, made, **(attributes or {}))
+    node = helper.make_node(op_type, names, made, domain=domain, **(attributes or {}))
     arrays = {name: one for name, one in zip(names, inputs, strict=True) if name}
     known = {f"x{at}" for at in constant}
     graph = helper.make_graph(
@@ -45,8 +63,10 @@ def model_of(
             if name in known
         ],
     )
-    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
-    return tensorplug_onnx.load(proto)
+    opsets = [helper.make_opsetid("", opset)]
+    if domain:
+        opsets.append(helper.make_opsetid(domain, 1))
+    return helper.make_model(graph, opset_imports=opsets)
 
 
 def _elem_type(array: Any) -> int:

@@ -180,3 +180,9 @@ def test_gradients():
     for got, expected in zip(compiled(x, s), tp.grad(loss, argnums=(0, 1))(x, s), strict=True):
         assert got.shape == expected.shape
         np.testing.assert_allclose(got.numpy(), expected.numpy(), rtol=1e-4, atol=1e-2)
+
+
+def test_weights_that_are_constant_beside_others_that_are_not():
+    q = np.arange(-4, 4, dtype=np.int8).reshape(2, 4)
+    added = tp.compile(lambda x: tp.dequantize(x, 0.5) + tp.dequantize(q, 0.25))
+    np.testing.assert_array_equal(added(q).numpy(), q * 0.75)

@@ -17,7 +17,7 @@ from tensorplug_onnx.errors import ModelError, OnnxError, UnsupportedError
 from tensorplug_onnx.external import is_external, read_external
 from tensorplug_onnx.graph import Graph, Node, ValueInfo
 from tensorplug_onnx.inlining import Functions
-from tensorplug_onnx.rules import lookup
+from tensorplug_onnx.rules import MICROSOFT, lookup
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 
 _DOMAINS: Final = {"ai.onnx": ""}
+# onnxruntime has operators of ONNX's domain that ONNX lacks, at all or in older opsets.
+_FOREIGN: Final = ("SimplifiedLayerNormalization", "LayerNormalization")
 _ELEMENT_TYPES: Final = frozenset(TensorProto.DataType.values()) - {TensorProto.UNDEFINED}
 _MOST_BYTES: Final = (1 << 31) - 1  # of a protobuf message
 _LARGE: Final = 1 << 10  # bytes of an initializer that the checker does not see
@@ -128,6 +130,12 @@ def _check(proto: onnx.ModelProto) -> None:
     if not proto.HasField("graph") or not proto.opset_import:
         raise ModelError("the model has no graph, or imports no opset")
     checked = _without_weights(proto)
+    opsets = {_domain(entry.domain): entry.version for entry in proto.opset_import}
+    for node in (one for one in checked.graph.node if _is_foreign(one, opsets)):
+        node.domain = MICROSOFT
+        if MICROSOFT not in opsets:
+            opsets[MICROSOFT] = 1
+            checked.opset_import.append(helper.make_opsetid(MICROSOFT, 1))
     for info in _infos(checked):
         if not _has_shape(info):  # the checker asks for it, and many a writer leaves it out
             info.type.CopyFrom(helper.make_tensor_type_proto(TensorProto.FLOAT, ()))
@@ -269,19 +277,29 @@ def _domain(name: str) -> str:
     return _DOMAINS.get(name, name)
 
 
+def _is_foreign(proto: onnx.NodeProto, opsets: Mapping[str, int]) -> bool:
+    """Return whether an operator of ONNX's domain is onnxruntime's."""
+    return (
+        proto.op_type in _FOREIGN
+        and not _domain(proto.domain)
+        and not onnx.defs.has(proto.op_type, opsets.get("", 1), "")
+    )
+
+
 def _node(proto: onnx.NodeProto, context: _Context) -> Node:
     _check_text((proto.op_type, proto.domain, proto.name, *proto.input, *proto.output))
     _check_text(attribute.name for attribute in proto.attribute)
-    domain = _domain(proto.domain)
-    if domain not in context.opsets:
+    opsets, domain = context.opsets, _domain(proto.domain)
+    if domain not in opsets:
         raise ModelError(f"node {proto.name!r} is of domain {domain!r}, which is not imported")
+    domain, version = (MICROSOFT, 1) if _is_foreign(proto, opsets) else (domain, opsets[domain])
     kept = onnx.NodeProto()  # parts of a model keep all of it in memory
-    if lookup(proto.op_type, domain, context.opsets[domain]) is None:
+    if lookup(proto.op_type, domain, version) is None:
         kept.CopyFrom(proto)
     return Node(
         proto.op_type,
         domain,
-        context.opsets[domain],
+        version,
         proto.name,
         tuple(proto.input),
         tuple(proto.output),

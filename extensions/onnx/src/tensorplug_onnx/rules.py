@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 
+MICROSOFT: Final = "com.microsoft"
+"""The domain of onnxruntime's own operators."""
+
 _ASKED: Final = ("xp", "node", "scope")
 
 

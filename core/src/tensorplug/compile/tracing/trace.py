@@ -324,8 +324,8 @@ class Trace:
         for value in (plan.extents or {}).values():
             replaced(value, int)
         if plan.spec is quantization.DEQUANTIZE:
-            made = [call for call in self.calls if outputs._buffer in call.outputs]
-            for call in made:  # none if the weights are constant
+            made = [call for call in self.calls if any(x is outputs._buffer for x in call.outputs)]
+            for call in made:  # none if the weights are constant; their buffer may be an array
                 call.dequantized = [None if x is None else self.operand(x) for x in tensors]
         return outputs
 

@@ -120,7 +120,7 @@ def dequantize(
 
 @rule("MatMulInteger")
 def matmul_integer(a: Any, b: Any, a_zero_point: Any = None, b_zero_point: Any = None) -> Any:
-    return _product(a, b, a_zero_point=_of_rows(a_zero_point), b_zero_point=b_zero_point)
+    return product(a, b, a_zero_point=_of_rows(a_zero_point), b_zero_point=b_zero_point)
 
 
 @rule("QLinearMatMul")
@@ -134,7 +134,7 @@ def quantized_matmul(
     scale: Any,
     zero_point: Any,
 ) -> Any:
-    product = _product(
+    real = product(
         a,
         b,
         a_scale=tp.astype(_of_rows(a_scale), tp.float32),
@@ -142,7 +142,7 @@ def quantized_matmul(
         a_zero_point=_of_rows(a_zero_point),
         b_zero_point=b_zero_point,
     )
-    return tp.quantize(product, tp.astype(_of_rows(scale), tp.float32), _of_rows(zero_point))
+    return tp.quantize(real, tp.astype(_of_rows(scale), tp.float32), _of_rows(zero_point))
 
 
 def _of_rows(numbers: Any) -> Any:
@@ -152,9 +152,9 @@ def _of_rows(numbers: Any) -> Any:
     return tp.reshape(numbers, () if numbers.shape[0] == 1 else (-1, 1))
 
 
-def _product(a: Any, b: Any, **quantization: Any) -> Any:
+def product(a: Any, b: Any, **quantization: Any) -> Any:
     """Return the product of matrices or vectors."""
     matrices = a[None, :] if a.ndim == 1 else a, b[:, None] if b.ndim == 1 else b
-    product = tp.quantized_matmul(*matrices, **quantization)
+    found = tp.quantized_matmul(*matrices, **quantization)
     dropped = (a.ndim == 1) * (-2,) + (b.ndim == 1) * (-1,)
-    return tp.squeeze(product, axis=dropped) if dropped else product
+    return tp.squeeze(found, axis=dropped) if dropped else found

@@ -21,9 +21,14 @@ if TYPE_CHECKING:
 
     # From a state, the output first, and what the input adds to the gates, to the next state.
     Step = Callable[[tuple[Any, ...], Any], tuple[Any, ...]]
+    # From a direction and rows to their products with the weights of all its gates.
+    Products = Callable[[int, Any], Any]
 
 # Whether each direction goes backwards.
-_DIRECTIONS: Final = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
+DIRECTIONS: Final = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
+
+
+USUAL_OF_LSTM: Final = ("Sigmoid", "Tanh", "Tanh")
 
 
 def _affine(x: Any, *, alpha: float = 1.0, beta: float = 0.0) -> Any:
@@ -50,7 +55,7 @@ _ACTIVATIONS: Final[dict[str, tuple[Callable[..., Any], tuple[str, ...]]]] = {
 }
 
 
-def _activations(
+def activations_of(
     names: Sequence[str],
     alphas: Sequence[float],
     betas: Sequence[float],
@@ -78,9 +83,9 @@ def _clipped(function: Callable[[Any], Any], clip: float, x: Any) -> Any:
 
 
 def _directions(direction: str, w: Any, r: Any, hidden_size: int | None) -> tuple[bool, ...]:
-    if direction not in _DIRECTIONS:
+    if direction not in DIRECTIONS:
         raise ValueError(f"attribute 'direction' is {direction!r}")
-    directions = _DIRECTIONS[direction]
+    directions = DIRECTIONS[direction]
     if w.shape[0] != len(directions) or r.shape[0] != len(directions):
         raise ValueError(f"direction {direction!r}: weights for {w.shape[0]} and {r.shape[0]}")
     if hidden_size is not None and hidden_size != r.shape[-1]:
@@ -96,9 +101,14 @@ def _halves(b: Any, at: int) -> tuple[Any, Any]:
     return input_bias, recurrent_bias
 
 
+def _times(weights: Any) -> Products:
+    """Return the products with weights [directions, gates, inputs]."""
+    return lambda at, rows: tp.matmul(rows, weights[at], transpose_b=True)
+
+
 def _layer(
     x: Any,
-    w: Any,
+    of_inputs: Products,
     b: Any,
     lengths: Any,
     initial: Sequence[Any],
@@ -118,7 +128,7 @@ def _layer(
     for at, (backwards, step) in enumerate(zip(directions, steps, strict=True)):
         zeros = tp.zeros((batch, units), dtype=x.dtype)
         first = tuple(zeros if one is None else one[at] for one in initial)
-        gates = tp.matmul(x, w[at], transpose_b=True) + _halves(b, at)[0]
+        gates = of_inputs(at, x) + _halves(b, at)[0]
         one_step = partial(_one_step, step)
         last, ys = tp.scan(one_step, first, (gates, counted), reverse=backwards)
         outputs.append(ys)
@@ -183,7 +193,7 @@ def _fused(
     There, the axis of the sequences is before that of the steps.
     """
     two = direction == "bidirectional"
-    directions = len(_DIRECTIONS[direction])
+    directions = len(DIRECTIONS[direction])
     x = x if layout else tp.swapaxes(x, 0, 1)
     batch, time = x.shape[:2]
     state = None
@@ -217,7 +227,7 @@ def rnn(
     output_sequence: int = 0,  # noqa: ARG001
 ) -> tuple[Any, ...]:
     directions = _directions(direction, w, r, hidden_size)
-    functions = _activations(activations, activation_alpha, activation_beta, clip)
+    functions = activations_of(activations, activation_alpha, activation_beta, clip)
 
     def step_of(at: int) -> Step:
         bias = _halves(b, at)[1]
@@ -229,9 +239,8 @@ def rnn(
         return step
 
     steps = [step_of(at) for at in range(len(directions))]
-    return _layer(
-        x, w, b, lengths, [initial_h], steps, directions, units=r.shape[-1], layout=layout
-    )
+    kinds = {"units": r.shape[-1], "layout": layout}
+    return _layer(x, _times(w), b, lengths, [initial_h], steps, directions, **kinds)
 
 
 @rule("LSTM")
@@ -258,9 +267,8 @@ def lstm(
     scope: Scope,
 ) -> tuple[Any, ...]:
     directions = _directions(direction, w, r, hidden_size)
-    usual = ("Sigmoid", "Tanh", "Tanh") * len(directions)
+    usual, initial = USUAL_OF_LSTM * len(directions), [initial_h, initial_c]
     names = tuple(activations) or usual
-    initial = [initial_h, initial_c]
     if names == usual and clip is None and peepholes is None and not input_forget:
 
         def made() -> list[Any]:
@@ -271,7 +279,38 @@ def lstm(
             tp.nn.lstm, x, scope.prepared(node, {1: w, 2: r, 3: b}, made), lengths, initial,
             units=r.shape[-1], direction=direction, layout=layout,
         )  # fmt: skip
-    functions = _activations(names, activation_alpha, activation_beta, clip)
+    return lstm_by_steps(
+        x,
+        b,
+        lengths,
+        initial,
+        peepholes,
+        _times(w),
+        _times(r),
+        functions=activations_of(names, activation_alpha, activation_beta, clip),
+        directions=directions,
+        units=r.shape[-1],
+        input_forget=input_forget,
+        layout=layout,
+    )
+
+
+def lstm_by_steps(
+    x: Any,
+    b: Any,
+    lengths: Any,
+    initial: Sequence[Any],
+    peepholes: Any,
+    of_inputs: Products,
+    of_states: Products,
+    *,
+    functions: Sequence[Callable[[Any], Any]],
+    directions: Sequence[bool],
+    units: int,
+    input_forget: int,
+    layout: int = 0,
+) -> tuple[Any, ...]:
+    """Return what LSTM does, with any functions and any products of rows and weights."""
 
     def step_of(at: int) -> Step:
         bias = _halves(b, at)[1]
@@ -282,8 +321,7 @@ def lstm(
 
         def step(state: tuple[Any, ...], gates: Any) -> tuple[Any, ...]:
             output, cell = state
-            gates = gates + tp.matmul(output, r[at], transpose_b=True) + bias
-            i, o, forget, c = tp.split(gates, 4, axis=1)
+            i, o, forget, c = tp.split(gates + of_states(at, output) + bias, 4, axis=1)
             i = f(i + of_input * cell)
             kept = 1 - i if input_forget else f(forget + of_forget * cell)
             cell = kept * cell + i * g(c)
@@ -292,7 +330,7 @@ def lstm(
         return step
 
     steps = [step_of(at) for at in range(len(directions))]
-    return _layer(x, w, b, lengths, initial, steps, directions, units=r.shape[-1], layout=layout)
+    return _layer(x, of_inputs, b, lengths, initial, steps, directions, units=units, layout=layout)
 
 
 @rule("GRU")
@@ -329,7 +367,7 @@ def gru(
             tp.nn.gru, x, scope.prepared(node, {1: w, 2: r, 3: b}, made), lengths, [initial_h],
             units=r.shape[-1], direction=direction, layout=layout,
         )  # fmt: skip
-    functions = _activations(names, activation_alpha, activation_beta, clip)
+    functions = activations_of(names, activation_alpha, activation_beta, clip)
     units = r.shape[-1]
 
     def step_of(at: int) -> Step:
@@ -352,11 +390,11 @@ def gru(
         return step
 
     steps = [step_of(at) for at in range(len(directions))]
-    return _layer(x, w, b, lengths, [initial_h], steps, directions, units=units, layout=layout)
+    kinds = {"units": units, "layout": layout}
+    return _layer(x, _times(w), b, lengths, [initial_h], steps, directions, **kinds)
 
 
 def _of_direction(functions: Sequence[Any], at: int, count: int) -> Sequence[Any]:
-    chosen = functions[at * count : (at + 1) * count]
-    if len(chosen) != count:
+    if len(functions) < (at + 1) * count:
         raise ValueError(f"{len(functions)} activations, each direction needs {count}")
-    return chosen
+    return functions[at * count : (at + 1) * count]
