@@ -15,7 +15,7 @@ def server():
         yield serving
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def connect():
     """Return a function for ``with``: a device at an address, active inside, closed afterwards."""
 
@@ -34,10 +34,17 @@ def connect():
     return connected
 
 
-@pytest.fixture
-def remote(server, connect):
+@pytest.fixture(scope="session")
+def connected(server, connect):
+    """Open one device for many tests: to remove one looks at all objects of the process."""
     with connect(server.address) as backend:
         yield backend
+
+
+@pytest.fixture
+def remote(server, connected):
+    with tp.use_backend(f"remote:{server.address}"):
+        yield connected
 
 
 @pytest.fixture(autouse=True)
