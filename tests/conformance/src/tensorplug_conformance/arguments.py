@@ -11,6 +11,7 @@ from pathlib import Path
 from tensorplug.plugin import DTypeError
 from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance import SUITE_VERSION
+from tensorplug_conformance.attesting import command as attesting
 from tensorplug_conformance.comparing.vendor import PROFILES
 from tensorplug_conformance.denominator import LEVELS
 from tensorplug_conformance.differential import command as differential
@@ -77,8 +78,12 @@ def make_parser() -> argparse.ArgumentParser:
     diff = commands.add_parser("diff", help="show what changed between two reports")
     diff.add_argument("old", type=Path)
     diff.add_argument("new", type=Path)
-    proof = commands.add_parser("verify", help="check that a report is consistent")
-    proof.add_argument("report", type=Path)
+    proof = commands.add_parser("verify", help="check a report, its signature and rows of it")
+    attesting.add_verify(proof)
+    attesting.add_key(commands.add_parser("key", help="make a pair of keys for signatures"))
+    attesting.add_registry(
+        commands.add_parser("registry", help="check a folder of signed reports; write its table")
+    )
     again = commands.add_parser("report", help="render a report again")
     again.add_argument("report", type=Path)
     again.add_argument("--output", type=Path, metavar="DIR")
@@ -96,6 +101,10 @@ def _add_run(run: argparse.ArgumentParser) -> None:
         "--resume",
         action="store_true",
         help="go on with the run that was interrupted, whose report --report names",
+    )
+    run.add_argument("--sign", type=Path, metavar="KEY", help="sign the report; see key")
+    run.add_argument(
+        "--valid", type=_count, default=365, metavar="DAYS", help="of a signature (default 365)"
     )
     run.add_argument("--expect", type=Path, metavar="FILE", help="known failures; see accept")
     run.add_argument(

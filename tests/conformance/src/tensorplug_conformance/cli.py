@@ -42,6 +42,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 from tensorplug_conformance.arguments import make_parser
+from tensorplug_conformance.attesting import command as attesting
+from tensorplug_conformance.attesting import statement
+from tensorplug_conformance.attesting.statement import SignatureError
 from tensorplug_conformance.differential import command as differential
 from tensorplug_conformance.judging import command as judging
 from tensorplug_conformance.performance import command as performance
@@ -56,6 +59,7 @@ _WRONG_CALL: Final = (
     ProgramError,
     ReportError,
     ResumeError,
+    SignatureError,
     UnknownCaseError,
 )
 
@@ -107,6 +111,9 @@ def _certified(options: argparse.Namespace, console: Console) -> int:
         journal = Journal(options.report)
     expected = [] if options.expect is None else expectations.read(options.expect)
     limits = Limits(options.item_limit)
+    key = None if options.sign is None else statement.private_key(options.sign)
+    if key is not None and options.report is None:
+        raise SignatureError("--sign needs --report DIR: the report is what is signed")
     opened = check_opens(target, limits)
     with progress(
         console, target.backend, options.level, options.jobs, expecting=bool(expected)
@@ -138,6 +145,9 @@ def _certified(options: argparse.Namespace, console: Console) -> int:
             if journal:
                 journal.close()
             raise ReportError(f"the report cannot be written: {error}") from error
+        if key is not None and not result["interrupted"]:
+            signed = statement.sign(options.report, result, key, options.valid)
+            console.print(f"signed: {signed}", soft_wrap=True)
         console.print(f"report: {path} and {', '.join(sorted(FORMS))}", soft_wrap=True)
     if result["interrupted"]:
         if journal:
@@ -208,17 +218,6 @@ def _diff(options: argparse.Namespace, console: Console) -> int:
     return 1 if changes.regressed else 0
 
 
-def _verify(options: argparse.Namespace, console: Console) -> int:
-    content = report.parse(options.report)
-    faults = verify(content)
-    for fault in faults:
-        console.print(f"[red]wrong[/] {for_terminal(fault)}", soft_wrap=True, highlight=False)
-    if not faults:
-        console.print("the report holds", style="green")
-        terminal.show(content, console)
-    return 1 if faults else 0
-
-
 def _report(options: argparse.Namespace, console: Console) -> int:
     folder = options.output or (
         options.report if options.report.is_dir() else options.report.parent
@@ -253,11 +252,13 @@ _COMMANDS: Final[Mapping[str, Callable[[argparse.Namespace, Console], int]]] = {
     "compare": differential.run,
     "diff": _diff,
     "judge": judging.run,
+    "key": attesting.run_key,
     "measure": performance.run,
+    "registry": attesting.run_registry,
     "report": _report,
     "repro": _repro,
     "run": _run,
     "selftest": _selftest,
     "support": _support,
-    "verify": _verify,
+    "verify": attesting.run_verify,
 }

@@ -1,0 +1,1 @@
+"""Signed reports: who says what, of which installed files, and when."""
