@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import signal
 import subprocess
 import sys
@@ -187,6 +188,26 @@ def test_signals_leave_the_team_in_order(team, kernel):
         signal.signal(signal.SIGALRM, before)
     assert rung
     assert helped(team, kernel, 2)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # forking with threads is the point
+def test_a_forked_child_has_threads_of_its_own(kernel, monkeypatch):
+    own = teams.team
+    monkeypatch.setattr(parallel, "thread_count", lambda: 2)
+    own.forget()
+    try:
+        assert helped(own, kernel, 2)
+        own.record[OWNER] = 1  # as another thread's kernel runs, which the child does not have
+        child = os.fork()
+        if not child:
+            signal.alarm(SECONDS)
+            os._exit(not helped(own, kernel, 2))
+        _, status = os.waitpid(child, 0)
+        assert os.waitstatus_to_exitcode(status) == 0
+    finally:
+        monkeypatch.undo()
+        own.forget()
 
 
 ENDING = """

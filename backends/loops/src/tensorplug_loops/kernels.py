@@ -122,8 +122,10 @@ def _prepared(
             compiled.append((function, tuple(each for each in sources if isinstance(each, int))))
         if multiple:
             return _call(compiled, len(outputs))
-        if len(compiled) == 1 and all(isinstance(each, TensorType) for each in types):
-            return _call_alone(*compiled[0], len(types))
+        if len(compiled) == 1 and not any(isinstance(each, list | tuple) for each in types):
+            function, sources = compiled[0]
+            given = [at for at, each in enumerate(types) if each is not None]
+            return _call_alone(function, tuple([given[at] for at in sources]), len(types))
         call = _call(compiled, 1)
         return lambda *operands: call(*operands)[0]
 
@@ -230,23 +232,21 @@ def _empty(outputs: Sequence[TensorType]) -> list[Form]:
 def _call_alone(
     function: Callable[..., Sequence[Any]], sources: tuple[int, ...], inputs: int
 ) -> Callable[..., Any]:
-    """Return the kernel of one output and of ``inputs`` that are a buffer each.
+    """Return the kernel of one output and of ``inputs`` that are a buffer each, or absent.
 
     A function of groups may have another one as its attribute ``alone``, which returns the only
     output itself.
     """
-    if sources == tuple(range(len(sources))):
-        alone: Callable[..., Any] | None = getattr(function, "alone", None)
-        if alone is not None and inputs == len(sources):
-            return alone
-        return lambda *buffers: function(*buffers[: len(sources)])[0]
-    return lambda *buffers: function(*[buffers[at] for at in sources])[0]
+    alone: Callable[..., Any] = getattr(function, "alone", lambda *buffers: function(*buffers)[0])
+    if sources == tuple(range(inputs)):
+        return alone
+    return lambda *operands: alone(*[operands[at] for at in sources])
 
 
 def _call(
     compiled: Sequence[tuple[Callable[..., Sequence[Any]], tuple[int, ...]]], outputs: int
 ) -> Callable[..., list[Any]]:
-    """Return the kernel of lists of buffers, absent inputs, several outputs or several groups."""
+    """Return the kernel of lists of buffers, of several outputs or of several groups."""
 
     def run(*operands: Any) -> list[Any]:
         buffers: list[Any] = []

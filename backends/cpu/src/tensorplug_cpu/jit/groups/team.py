@@ -1,7 +1,7 @@
 """Threads that help with one kernel after the other, and stay awake between them.
 
 A thread that waits at a queue begins 12 microseconds late, as long as many kernels of a program
-take. Those of the team wait in a loop of their own, without the interpreter, for some 100
+take. Those of the team wait in a loop of their own, without the interpreter, for some 200
 microseconds after the last kernel that they could help with, and then sleep. A kernel is never
 waited for by a thread that has not begun it, so nothing depends on how soon they wake up.
 """
@@ -24,18 +24,17 @@ if TYPE_CHECKING:
 
 
 LONG_WORK: Final = 1 << 20  # instructions of a kernel that wakes the threads by itself
-_SOON: Final = 200_000  # nanoseconds, after which the next kernel is no part of a series
-_IDLE: Final = 100_000  # nanoseconds that a thread waits awake
+_SOON: Final = 200_000  # nanoseconds in which the next kernel of a series comes
 _TRIED: Final = 1 << 10  # turns of waiting, whose time is measured
 _TRIES: Final = 5
 _LATE: Final = 1 << 11  # turns beyond an item's that a thread is waited for, or has lost its core
 _WORK_OF_TURN: Final = 16  # instructions of an item, at most, in a turn of waiting
-_LOST: Final = 1 << 8  # of these turns for each of the kernels that have no help then
+_LOST: Final = 8  # times as long as such a wait, kernels have no help
 
 # The fields lie in cache lines of their own: what the caller has, what threads read while they
 # wait, and how many of them are inside and awake. The caller's are the function ``begin``, so that
 # the prologue of a kernel needs no other address; whether it runs; the number of the last job; and
-# how many kernels are to run without help.
+# for how many turns kernels are to run without help.
 _ALONE: Final = 3
 AWAKE: Final = 17
 _WORDS: Final = 18
@@ -63,7 +62,7 @@ own:
   %without = icmp sgt i64 %more, 0
   br i1 %without, label %avoid, label %share
 avoid:
-  %fewer = sub i64 %more, 1
+  %fewer = sub i64 %more, %patience
   store i64 %fewer, ptr %alone
   call void %kernel(ptr %block)
   br label %leave
@@ -88,7 +87,7 @@ again:
   br label %wait
 judge:
   %late = icmp ugt i64 %turn, %patience
-  %lost = udiv i64 %turn, LOST
+  %lost = mul i64 %turn, LOST
   %skipped = select i1 %late, i64 %lost, i64 0
   store i64 %skipped, ptr %alone
   br label %leave
@@ -204,7 +203,7 @@ class Team:
     def ask(self, work: int) -> None:
         """Wake the threads if a kernel of so many instructions is long, or one of a series."""
         now = perf_counter_ns()
-        if (work >= LONG_WORK or now - self._last < _SOON) and not self.record[_ALONE]:
+        if (work >= LONG_WORK or now - self._last < _SOON) and self.record[_ALONE] <= 0:
             for bed in list(self._unused):
                 told = bed, self.record, self.address
                 Thread(target=_serve, args=told, name="tensorplug-team", daemon=True).start()
@@ -223,7 +222,7 @@ def _serve(bed: SimpleQueue[None], record: ctypes.Array[ctypes.c_int64], address
         start = perf_counter_ns()
         serve(type(record)(), _TRIED)  # where there is never anything to do
         times.append(perf_counter_ns() - start)
-    turns = _TRIED * _IDLE // max(1, min(times))
+    turns = _TRIED * _SOON // max(1, min(times))
     while True:
         bed.get()
         serve(address, turns)
