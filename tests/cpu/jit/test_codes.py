@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -98,6 +105,29 @@ def test_products(product):
     shifted = np.frombuffer(b"\0" + b.tobytes(), b.dtype, offset=1).reshape(b.shape)
     for layout in (np.asfortranarray(b), np.repeat(b, 2, axis=0)[::2], shifted):
         np.testing.assert_array_equal(run(x, layout, *numbers), wanted)
+
+
+def multiply_before_a_hole():
+    """Multiply by codes behind which no memory can be read; the last panel is not full."""
+    x, b, numbers, wanted = operands(*PRODUCTS[1])
+    end = -(-b.nbytes // mmap.PAGESIZE) * mmap.PAGESIZE
+    memory = np.frombuffer(mmap.mmap(-1, end + mmap.PAGESIZE), np.uint8)
+    hole = ctypes.c_void_p(memory.ctypes.data + end)
+    assert ctypes.CDLL(None).mprotect(hole, mmap.PAGESIZE, 0) == 0
+    last = memory[end - b.nbytes : end].view(b.dtype).reshape(b.shape)
+    last[...] = b
+    run = prepared(
+        x, last, numbers, "int4", transposed=True, out=TensorType(dt.float32, wanted.shape)
+    )
+    np.testing.assert_array_equal(run(x, last, *numbers), wanted)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pages are protected as by POSIX")
+def test_nothing_behind_the_last_column_is_read():
+    command = f"from tests.cpu.jit.test_codes import *; {multiply_before_a_hole.__name__}()"
+    environment = os.environ | {"TENSORPLUG_CPU_JIT": "always"}
+    root = Path(__file__).parents[3]
+    subprocess.run([sys.executable, "-c", command], cwd=root, env=environment, check=True)
 
 
 @pytest.mark.parametrize(("width", "registers"), [(16, 16), (32, 16), (64, 32)])

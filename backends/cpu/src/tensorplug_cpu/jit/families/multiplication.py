@@ -9,7 +9,13 @@ import numpy as np
 
 from tensorplug_cpu.execution.parallel import thread_count
 from tensorplug_cpu.jit.loops.calls import address, dense
-from tensorplug_cpu.jit.loops.multiplication import Codes, Layout, codes_of_word, multiply_function
+from tensorplug_cpu.jit.loops.multiplication import (
+    WORD,
+    Codes,
+    Layout,
+    codes_of_word,
+    multiply_function,
+)
 from tensorplug_cpu.jit.loops.panels import to_panels
 from tensorplug_cpu.jit.loops.partitions import even, make_calls, tile_size
 from tensorplug_cpu.jit.loops.prepared import prepare
@@ -29,7 +35,6 @@ _BLOCK: Final = 1 << 17  # elements of the first matrix in a block: of a second-
 _SECOND: Final = 1 << 16  # elements of the second matrix that a part copies: likewise
 _PARTS: Final = 4  # for each thread beside the first, where there is work for so many
 _BYTE: Final = 8  # bits
-_WORD: Final = 4  # bytes
 _READ: Final = 0.25  # what it takes to read an element once more, if to copy one takes 1
 
 
@@ -103,7 +108,7 @@ class Multiplication:
         """
         # Matrices of bytes with several codes are not read across, unless they lie so.
         b, across = _laid(b if codes.bits == _BYTE else dense(b), across=self._across)
-        b = b.copy() if address(b) % _WORD else b
+        b = b.copy() if address(b) % WORD else b
         layout = Layout(turned=False, panels=False, across=across, codes=codes)
         return self._filled(a, b, layout, numbers=numbers)
 

@@ -230,13 +230,13 @@ def _pack_panel(
             f.store(zero, f["room"], f.add(there, f.multiply(at, panel)))
 
 
-_WORD: Final = 32  # bits, in which neighbouring codes are read
+WORD: Final = 4  # bytes, in which neighbouring codes are read
 _OF_BLOCKS: Final = ("scale", "zero", "offset")
 
 
 def codes_of_word(bits: int) -> int:
     """Return how many codes are read at once from a row of a matrix that lies across."""
-    return _WORD // bits
+    return 8 * WORD // bits
 
 
 def _pack_codes(
@@ -266,8 +266,8 @@ def _pack_codes(
         found = f.gather_at(f.mask(0, lanes, lanes), f.number(0, words), begin, columns)
         result = []
         for which in range(together):
-            high = f.number(_WORD - (which + 1) * codes.bits, words)
-            low = f.number(_WORD - codes.bits, words)
+            high = f.number(8 * WORD - (which + 1) * codes.bits, words)
+            low = f.number(8 * WORD - codes.bits, words)
             shift = build.ashr if codes.signed else build.lshr
             result.append(shift(build.shl(found, high), low))
         return result
