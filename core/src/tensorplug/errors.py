@@ -20,9 +20,11 @@ __all__ = [
     "DLPackNotSupportedError",
     "DTypeError",
     "DataNeededError",
+    "DeviceError",
     "DeviceFaultError",
     "DeviceLostError",
     "DeviceMismatchError",
+    "DeviceTimeoutError",
     "DisposedError",
     "FallbackWarning",
     "FileFormatError",
@@ -140,11 +142,29 @@ class BackendClosedError(TensorplugError, RuntimeError):
     """A backend, or that of a tensor, has been closed."""
 
 
-class BackendMemoryError(TensorplugError, MemoryError):
-    """A device could not allocate memory for a kernel or a transfer."""
+class DeviceError(TensorplugError):
+    """Base class of what devices report, at the call or later.
+
+    ``op``: the kernel that failed, ``"Sqrt"``; ``backend`` and ``device``: their names,
+    ``"opencl"`` and ``"opencl:1"``. Each is "" where it is not known. A backend gives the op; the
+    core gives the others, and the op of an error that comes with its call.
+    """
+
+    def __init__(self, *args: object, op: str = "") -> None:
+        super().__init__(*args)
+        self.op = op
+        self.backend = ""
+        self.device = ""
 
 
-class DeviceFaultError(TensorplugError, RuntimeError):
+class BackendMemoryError(DeviceError, MemoryError):
+    """A device could not allocate memory for a kernel or a transfer.
+
+    The device goes on. One with a queue may find this out later, as with ``DeviceFaultError``.
+    """
+
+
+class DeviceFaultError(DeviceError, RuntimeError):
     """Work that a device had accepted failed there; its results hold no data.
 
     The device goes on: other tensors keep their data. A backend with a queue raises it where the
@@ -153,8 +173,12 @@ class DeviceFaultError(TensorplugError, RuntimeError):
     """
 
 
-class DeviceLostError(TensorplugError, RuntimeError):
-    """A device stopped responding; its data is lost."""
+class DeviceLostError(DeviceError, RuntimeError):
+    """A device is gone, and with it all its data; ``tensorplug.set_backend`` opens it anew."""
+
+
+class DeviceTimeoutError(DeviceLostError, TimeoutError):
+    """A device did not answer within the time limit for waiting, and counts as lost."""
 
 
 class PluginLoadError(TensorplugError, ImportError):

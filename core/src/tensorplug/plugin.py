@@ -21,7 +21,7 @@ compilers            ``groups``, the language of loops, of which ``Group``, ``Gr
 dtypes               ``dtypes``, ``DType``, ``narrowing``
 running ops          ``dispatch``, ``as_tensor``, ``tensor_from_buffer``, ``Tensor``, ``chained``
 errors               every class in ``tensorplug.errors``, a public module of its own; ``warn``;
-                     ``pip_install`` for hints
+                     ``pip_install`` for hints; ``failures``: the protocols of how devices fail
 memory, forks        ``live_objects``: to list what uses it; ``Lock``: free in a forked child
 arguments            ``arguments``, ``kinds``, ``host_values``, ``default_integers``, ``as_key``:
                      for functions that are composed of others
@@ -41,6 +41,7 @@ from tensorplug.contract import (
     attributes,
     dtypes,
     expressions,
+    failures,
     inference,
     narrowing,
     shapes,
@@ -59,7 +60,6 @@ from tensorplug.contract.backend import (
     LimitsBuffers,
     Measures,
     OverwritesBuffers,
-    ReportsLoss,
     ReusesMemory,
     SharesHostMemory,
     SurvivesFork,
@@ -149,7 +149,6 @@ __all__ = [
     "Measures",
     "OverwritesBuffers",
     "Reduction",
-    "ReportsLoss",
     "ReusesMemory",
     "RuleTable",
     "Scalar",
@@ -177,6 +176,7 @@ __all__ = [
     "dispatch_multiple",
     "dtypes",
     "expressions",
+    "failures",
     "groups",
     "hookimpl",
     "host_values",

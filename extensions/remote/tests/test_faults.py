@@ -56,6 +56,9 @@ def test_harm_ends_in_an_error_and_connecting_anew_works(server, connect, side, 
         assert caught.value.address == str(proxy.address)
         assert str(proxy.address) in str(caught.value)
         assert caught.value.doing
+        silent = caught.value.reason.startswith("nothing ")
+        assert silent or make is not HARM["nothing arrives"]
+        assert isinstance(caught.value, tp.errors.DeviceTimeoutError) is silent
         with pytest.raises(ConnectionLostError, match="lost the connection"):
             before.numpy()
         with pytest.raises(ConnectionLostError, match="lost the connection"):

@@ -106,6 +106,41 @@ def test_an_error_comes_late_and_names_its_call():
     tp.synchronize()
 
 
+KINDS = (
+    tp.errors.DeviceFaultError,
+    tp.errors.BackendMemoryError,
+    tp.errors.DeviceLostError,
+    tp.errors.DeviceTimeoutError,
+)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_errors_of_the_servers_device_are_the_same_here(monkeypatch, kind):
+    """Its device fails; the client's error has the class and the op, and names the client."""
+
+    def fails(*_args):
+        raise kind("a fuse blew", op="Neg")
+
+    with Server("cpu") as server, tp.testing.isolated_engine(f"remote:{server.address}"):
+        device = tp.get_backend()
+        x = tp.asarray([1.0, 2.0])
+        assert (-x).tolist() == [-1.0, -2.0]
+        monkeypatch.setattr(tp, "run_kernel", fails)
+        wrong = -x  # returns
+        with pytest.raises(kind, match="a fuse blew"):
+            wrong.numpy()
+        tp.synchronize()  # told already
+        wrong = -x
+        for wait in (tp.synchronize, wrong.numpy):
+            with pytest.raises(kind, match="a fuse blew") as caught:
+                wait()
+            error = caught.value
+            assert (type(error), error.op) == (kind, "Neg")
+            assert (error.backend, error.device) == ("remote", device)
+        explains = tp.find_backend(device).explain_loss()
+        assert bool(explains) is issubclass(kind, tp.errors.DeviceLostError)
+
+
 @pytest.mark.usefixtures("remote")
 def test_debug_raises_at_the_call():
     x = tp.asarray([1.0, 2.0])

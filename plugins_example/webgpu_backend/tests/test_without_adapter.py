@@ -126,7 +126,7 @@ def test_the_next_use_waits_for_what_an_interrupt_has_left(monkeypatch):
     watched._pending = late._thread_event
     asked = []
     with (
-        pytest.raises(tp.errors.DeviceLostError, match="did not end an upload"),
+        pytest.raises(tp.errors.DeviceTimeoutError, match="did not end an upload"),
         watched.using("an upload"),
     ):
         asked.append("a busy device")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyopencl.tools import PooledBuffer, PooledSVM
 
-from tensorplug.plugin import DType, Group, TensorType, expressions
+from tensorplug.plugin import DeviceError, DType, Group, TensorType, expressions
 from tensorplug_opencl import device as devices
 from tensorplug_opencl.memory.buffers import OF_BUFFER, DeviceBuffer, references
 from tensorplug_opencl.opened import OpenedDevice
@@ -120,6 +120,12 @@ class OpenCLBackend(OpenedDevice):
     def explain_loss(self) -> str:
         """Return why the device is lost; "" while it is not."""
         return self.runtime.health.lost
+
+    def inject_fault(self, kind: type[DeviceError]) -> str:
+        """Make the next call fail, for tests; return why that cannot be, or ""."""
+        from tensorplug_opencl import injection  # late: no program needs it
+
+        return injection.inject(self.runtime, kind)
 
     def synchronize(self) -> None:
         """Wait until all work submitted so far is done; raise what it raised."""

@@ -50,7 +50,12 @@ class Backend(Protocol):
         """
 
     def to_host(self, buffer: Buffer) -> np.ndarray[Any, Any]:
-        """Return the contents as a NumPy array of the buffer's shape; callers only read it."""
+        """Return the contents as a NumPy array of the buffer's shape; callers only read it.
+
+        Raises:
+            DeviceError: what should have made them failed; ``op`` names the kernel.
+
+        """
 
     def describe(self, buffer: Buffer) -> TensorType:
         """Return the actual dtype and shape of ``buffer``.
@@ -64,7 +69,12 @@ class Backend(Protocol):
         """Return a key of the memory of ``buffer``, which its views share, and its bytes."""
 
     def synchronize(self) -> None:
-        """Wait until all work submitted so far is done; raise its errors."""
+        """Wait until all work submitted so far is done.
+
+        Raises:
+            DeviceError: some of it failed, and no call has raised that before; each is told once.
+
+        """
 
     def memory(self) -> Mapping[str, int]:
         """Return the backend's own figures, in bytes or counts, by name; may be empty."""
@@ -324,18 +334,6 @@ class Widens(Protocol):
         for int8, int16, uint8 and uint16 (others have no effect). A kernel that is asked may still
         decline a call of a narrow float, to the same effect.
         """
-
-
-@runtime_checkable
-class ReportsLoss(Protocol):
-    """A backend that knows when its device is lost.
-
-    ``set_backend`` and ``use_backend`` then open another in its place. Without this, users call
-    ``remove_backend`` first.
-    """
-
-    def explain_loss(self) -> str:
-        """Return why the device is lost for good; "" while it is not. The device is not asked."""
 
 
 @runtime_checkable

@@ -26,6 +26,7 @@ field                methods of the backend                   without them
 ``kernel_guide``     the property ``kernel_guide``            errors name its documentation
 ``explain_loss``     ``explain_loss``                         a lost device must be removed before
                                                               another opens
+``inject_fault``     ``inject_fault``                         the suite does not see its errors
 ===================  =======================================  =================================
 """
 
@@ -42,12 +43,12 @@ from tensorplug.contract.backend import (
     ExchangesDeviceMemory,
     Measures,
     OverwritesBuffers,
-    ReportsLoss,
     ReusesMemory,
     SharesHostMemory,
     Trims,
 )
 from tensorplug.contract.expressions import FUNCTIONS
+from tensorplug.contract.failures import InjectsFaults, ReportsLoss
 from tensorplug.contract.loop_bodies import CompilesLoops
 from tensorplug.contract.programs import CompilesPrograms
 from tensorplug.errors import RegistrationError
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
 
     from tensorplug.contract.backend import Backend, Buffer, ExclusiveBuffer
     from tensorplug.contract.dtypes import DType
+    from tensorplug.errors import DeviceError
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,7 @@ class Capabilities:
     largest_buffer: int | None = None
     kernel_guide: str = ""
     explain_loss: Callable[[], str] | None = None
+    inject_fault: Callable[[type[DeviceError]], str] | None = None
 
 
 def of(backend: Backend) -> Capabilities:
@@ -106,6 +109,7 @@ def of(backend: Backend) -> Capabilities:
     trims = _find(backend, Trims)
     overwrites = _find(backend, OverwritesBuffers)
     loses = _find(backend, ReportsLoss)
+    injects = _find(backend, InjectsFaults)
     return Capabilities(
         survives_fork=bool(getattr(backend, "survives_fork", False)),
         counts_buffers=_find(backend, CountsBuffers),
@@ -124,6 +128,7 @@ def of(backend: Backend) -> Capabilities:
         largest_buffer=getattr(backend, "largest_buffer", None),
         kernel_guide=guide,
         explain_loss=loses and loses.explain_loss,
+        inject_fault=injects and injects.inject_fault,
     )
 
 

@@ -14,6 +14,7 @@ from tensorplug.contract.dtypes import string
 from tensorplug.contract.tensor_types import unwatched
 from tensorplug.dispatch.eager import EAGER
 from tensorplug.dispatch.locks import Lock
+from tensorplug.dispatch.waiting import Waited
 from tensorplug.dispatch.weak import WeakValues
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class Counters:
         self.fallbacks: dict[str, int] = {}  # kernel name -> how often another backend ran it
 
 
-class Device:
+class Device(Waited):
     """One opened device of one backend: its plans, placements and constants.
 
     ``plans`` holds the native plans by key, which every call reads without a lock; ``slow_plans``
@@ -95,6 +96,7 @@ class Device:
     calls (``dispatch.eager``). ``interpreters``: those of the tensors here,
     by kind (``engine.interpreters``). ``root``: the real device below those that
     replace it; ``is_real``: whether it is that one, so that kernels run on buffers of the backend.
+    ``wait_limit`` and ``silent``: see ``Waited``.
     """
 
     __slots__ = (
@@ -160,6 +162,8 @@ class Device:
         self.interpreters: dict[Hashable, Any] = {}
         self.closed: bool = False
         self.fate: str = ""
+        self.silent: str = ""
+        self.wait_limit: float | None = None
         self.interpreter: Any = EAGER
         self._placements: WeakValues[tuple[DType, Shape, bool], Placement] = WeakValues()
 
@@ -223,14 +227,6 @@ class Device:
         Interpreters copy what carries the tensor.
         """
         return None
-
-    def annotate_late(self, error: BaseException, when: str) -> None:
-        """Add a note to an error that came from the backend after the call that caused it."""
-        if self.is_real:  # else it is that of an interpreter
-            error.add_note(
-                f"when {when} on {self.name!r}; a device with a queue tells errors of earlier "
-                "calls then: in tensorplug.debug() (TENSORPLUG_DEBUG=verify) the call is named"
-            )
 
     def can_use(self, placement: Placement) -> bool:
         """Return whether kernels of this device accept a tensor with this placement."""

@@ -145,11 +145,7 @@ class Tensor:
     def numpy(self) -> np.ndarray[Any, Any]:
         """Return the elements as a read-only NumPy array; waits for pending work."""
         device = self._live()
-        try:
-            array = device.backend.to_host(self._buffer).view()
-        except Exception as error:
-            device.annotate_late(error, f"{self.type} was read")
-            raise
+        array = device.read(self._buffer, self.type).view()
         array.flags.writeable = False
         return array
 

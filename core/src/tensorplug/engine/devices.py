@@ -42,15 +42,21 @@ class Devices:
         source: of the backends.
         registry: for the kernels of opened backends.
         prefer: backend names to try first, in order, if none was set.
+        wait_limit: the most seconds for which a call waits for a device; None: without limit.
 
     """
 
     def __init__(
-        self, source: BackendSource, registry: Registry, prefer: Sequence[str] = ()
+        self,
+        source: BackendSource,
+        registry: Registry,
+        prefer: Sequence[str] = (),
+        wait_limit: float | None = None,
     ) -> None:
         self.source = source
         self.registry = registry
         self._prefer = tuple(prefer)
+        self.wait_limit = wait_limit
         self._reported: set[str] = set()  # preferred names that no plugin has
         self._lock = Lock()
         self._devices: dict[str, Device] = {}
@@ -120,11 +126,18 @@ class Devices:
     def of(self, context: Context) -> Device:
         """Return the device on which kernels run in ``context``.
 
+        A context keeps its device by name: where it was lost, another may be open by now.
+
         Raises:
             BackendClosedError: it was closed.
+            DeviceTimeoutError: it has not answered.
 
         """
         device = context.device or self._active or self._choose()
+        if device.closed:
+            device = self._devices.get(device.name, device)
+        if device.silent:
+            raise device.timeout_error()
         if device.closed:
             raise BackendClosedError(
                 f"backend {device.name!r} is the active one, but it {device.fate}"
@@ -212,6 +225,7 @@ class Devices:
                     pairs = [(backend_name, entry) for entry in table]
                     self.registry.add(owner, kernels=pairs, into=handles)
             device = Device(name, backend_name, opened.backend, opened.owner, self.host)
+            device.wait_limit = self.wait_limit
             kernel_setup.update(device, self.registry.state)
             self._registered.setdefault(backend_name, handles)
         except BaseException:
@@ -269,7 +283,7 @@ class Devices:
             try:
                 kernel_setup.clear(device)
             finally:
-                device.backend.close()
+                device.close()
 
     def forget_parents(self, backend_name: str) -> list[str]:
         """Let this forked child open a backend that its parent uses; return the parent's devices.

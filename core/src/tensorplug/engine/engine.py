@@ -44,6 +44,7 @@ class Engine(Path):
         registry: of the kernels, gradients and decompositions.
         prefer: backend names to try first, in order, if none was set.
         fallback: the policy if the active backend cannot run a kernel.
+        wait_limit: the most seconds for which a call waits for a device; None: without limit.
         observers: wrap every kernel that this engine runs.
         handlers: of the layers above.
 
@@ -56,11 +57,12 @@ class Engine(Path):
         prefer: Sequence[str] = (),
         fallback: Fallback = "warn",
         *,
+        wait_limit: float | None = None,
         observers: Sequence[Observer] = (),
         handlers: Handlers = NO_HANDLERS,
     ) -> None:
         self.registry = registry
-        self.devices: Devices = Devices(source, registry, prefer)
+        self.devices: Devices = Devices(source, registry, prefer, wait_limit)
         self.fallback: Fallback = fallback
         self.observers: tuple[Observer, ...] = tuple(observers)
         self.handlers: Handlers = handlers

@@ -73,7 +73,7 @@ def _read(operand: Any) -> Any:
         return None
     if isinstance(operand, list):
         return [_read(tensor) for tensor in operand]
-    return operand._placement.device.backend.to_host(operand._buffer)
+    return operand._placement.device.read(operand._buffer, operand.type)
 
 
 def on_backend(

@@ -99,7 +99,7 @@ def transfer(tensor: Tensor, device: Device) -> Tensor:
         return tensor
     moved: Tensor | None = source.carry(tensor, device)
     if moved is None:
-        moved = upload(source.backend.to_host(tensor._buffer), device)
+        moved = upload(source.read(tensor._buffer, tensor.type), device)
     moved._node = tensor._node
     return moved
 

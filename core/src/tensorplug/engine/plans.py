@@ -130,6 +130,7 @@ class Plan:
 
         """
         note = f"in kernel {self.describe()} of {self.owner} on backend {self.device.name!r}"
+        note += self.device.blame(error, self.spec.name)
         if isinstance(error, MemoryError) and not isinstance(error, TensorplugError):
             made = sum(output.type.nbytes for output in self.outputs if output.type.known)
             named = BackendMemoryError(

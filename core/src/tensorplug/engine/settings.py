@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from dataclasses import dataclass
+from threading import TIMEOUT_MAX
 from typing import TYPE_CHECKING, Final, Literal, cast, get_args
 
 from tensorplug.errors import SettingsError, SettingsWarning
@@ -40,7 +42,8 @@ class Settings:
     whether to use plugins that ``allowed`` does not name. ``fallback``: the policy if a backend
     cannot run a kernel (``Engine``). ``debug``: the checks of ``tensorplug.debug`` that are
     active in the whole process. ``traceback``: whether tracebacks show the core's frames.
-    ``build_notice``: whether a terminal shows that programs are being built.
+    ``build_notice``: whether a terminal shows that programs are being built. ``wait_limit``: the
+    most seconds for which a call waits for a device; None: without limit.
     """
 
     backends: tuple[str, ...] = ()
@@ -51,6 +54,7 @@ class Settings:
     debug: frozenset[Check] = frozenset()
     traceback: Traceback = "short"
     build_notice: bool = True
+    wait_limit: float | None = None
 
 
 def read(environ: Mapping[str, str] | None = None, *, backends: Iterable[str] = ()) -> Settings:
@@ -81,6 +85,7 @@ def read(environ: Mapping[str, str] | None = None, *, backends: Iterable[str] = 
         debug=_checks(variables.get("TENSORPLUG_DEBUG", "")),
         traceback=traceback(variables),
         build_notice=_flag(variables, BUILD_NOTICE, default=True),
+        wait_limit=_seconds(variables, "TENSORPLUG_WAIT_LIMIT"),
     )
 
 
@@ -110,7 +115,7 @@ def shows_builds() -> bool:
 
 _NAMES = (
     *("BACKEND", "PLUGINS", "DISABLE_PLUGINS", "AUTOLOAD", "FALLBACK", "DEBUG"),
-    *("DEFAULT_FLOAT", "DEFAULT_INT", "TRACEBACK", "BUILD_NOTICE"),
+    *("DEFAULT_FLOAT", "DEFAULT_INT", "TRACEBACK", "BUILD_NOTICE", "WAIT_LIMIT"),
 )
 _KNOWN = tuple(PREFIX + name for name in _NAMES)
 
@@ -128,6 +133,16 @@ def _flag(variables: Mapping[str, str], name: str, *, default: bool) -> bool:
     if value in _FALSE:
         return False
     raise SettingsError(f"{name}={variables[name]!r}: must be 0 or 1")
+
+
+def _seconds(variables: Mapping[str, str], name: str) -> float | None:
+    value = variables.get(name, "")
+    if not value:
+        return None
+    with suppress(ValueError):
+        if 0 < float(value) <= TIMEOUT_MAX:
+            return float(value)
+    raise SettingsError(f"{name}={value!r}: must be seconds, more than 0")
 
 
 def _checks(value: str) -> frozenset[Check]:

@@ -27,6 +27,7 @@ class StandInBackend(ABC):
     survives_fork = True
 
     def __init__(self, real: Device) -> None:
+        self._device = real
         self._real = real.backend
 
     @property
@@ -59,7 +60,7 @@ class StandInBackend(ABC):
     def to_host(self, buffer: Any) -> np.ndarray[Any, Any]:
         """Return the data, or raise as ``read`` does."""
         if self.type_of(buffer) is None:
-            return self._real.to_host(buffer)
+            return self._device.read(buffer)
         return self.read(buffer)
 
     def describe(self, buffer: Any) -> TensorType:
@@ -73,7 +74,7 @@ class StandInBackend(ABC):
 
     def synchronize(self) -> None:
         """Wait for the real backend."""
-        self._real.synchronize()
+        self._device.synchronize()
 
     def memory(self) -> Mapping[str, int]:
         """Return {}: the real backend says it."""

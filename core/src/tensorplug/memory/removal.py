@@ -70,7 +70,7 @@ def open_usable(engine: Engine, name: str) -> Device:
     """
     device = engine.devices.open(name)
     explain = device.capabilities.explain_loss
-    cause = explain() if explain else ""
+    cause = device.silent or (explain() if explain else "")
     if not cause:
         return device
     remove(engine, device.name, f"was lost ({cause})")
@@ -119,7 +119,7 @@ class _Move:
         moved = self._moved.get(id(buffer))
         if moved is None:
             try:
-                array = self._source.backend.to_host(buffer)
+                array = self._source.read(buffer, placement.type)
             except Exception as error:  # noqa: BLE001  # reported; move the others
                 self._failures[id(buffer)] = error
                 return None

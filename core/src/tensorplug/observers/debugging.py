@@ -147,13 +147,14 @@ class SpecCheck:
 
         Raises:
             KernelOutputError: an output does not have the type that the spec infers.
-            DeviceFaultError, BackendMemoryError, DeviceLostError: the device says so.
+            DeviceError: the device says so.
 
         """
         outputs = run()
         try:
-            plan.device.backend.synchronize()
+            plan.device.synchronize("")
         except Exception as error:
+            plan.device.blame(error, plan.spec.name)
             site = callsite.find()
             where = "" if site is None else f"\ncalled at {site.describe()}"
             error.add_note(f"the device failed in {describe(plan)}, {provenance(plan)}{where}")

@@ -185,7 +185,7 @@ def _inexact(tensor: Tensor) -> Array | None:
     """Return the values of a tensor that can contain a NaN, else None; waits for the device."""
     if tensor.dtype not in dt.INEXACT:
         return None
-    return tensor._placement.device.backend.to_host(tensor._buffer)
+    return tensor._placement.device.read(tensor._buffer, tensor.type)
 
 
 def _has_nan(tensor: Tensor) -> bool:
@@ -272,7 +272,7 @@ def _summarize(label: str, tensor: Tensor) -> str:
         return ""
     if not tensor.size:
         return f"{label} is empty"
-    values: Array = tensor._placement.device.backend.to_host(tensor._buffer)
+    values: Array = tensor._placement.device.read(tensor._buffer, tensor.type)
     finite = values[np.isfinite(values)]
     verb = "is"
     if values.dtype.kind == "c":

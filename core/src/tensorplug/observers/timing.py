@@ -36,15 +36,14 @@ class Measurement(NamedTuple):
 
 def measure(device: Device, run: Callable[[], list[Tensor]]) -> Measurement:
     """Call ``run``, wait for the device, and return the outputs and times."""
-    backend = device.backend
-    backend.synchronize()
+    device.synchronize()
     start_device_clock = device.capabilities.measure
     stop_device_clock = None if start_device_clock is None else start_device_clock()
     busy = None
     start = perf_counter_ns()
     try:
         outputs = run()
-        backend.synchronize()
+        device.synchronize()
         end = perf_counter_ns()
     finally:
         if stop_device_clock is not None:
@@ -121,7 +120,7 @@ def _measure_wall(
 
 def _wait() -> None:
     for device in current_engine().devices.listed():
-        device.backend.synchronize()
+        device.synchronize()
 
 
 def _measure_kernels(

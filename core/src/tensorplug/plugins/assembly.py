@@ -57,6 +57,7 @@ def build_engine(settings: Settings | None = None) -> Engine:
         registry,
         prefer=chosen.backends,
         fallback=chosen.fallback,
+        wait_limit=chosen.wait_limit,
         observers=debugging.checks(chosen.debug),
         handlers=Handlers(run_programs, run_backward, run_loop),
     )

@@ -306,19 +306,15 @@ def synchronize() -> None:
     """Wait until the active backend has finished all submitted work.
 
     Raises:
-        DeviceFaultError, BackendMemoryError, DeviceLostError: some of it failed.
+        DeviceError: some of it failed: ``DeviceFaultError``, ``BackendMemoryError``,
+            ``DeviceLostError``, or the device did not answer: ``DeviceTimeoutError``.
 
     Examples:
         >>> y = tp.ones((100, 100)) @ tp.ones((100, 100))
         >>> tp.synchronize()  # y has been computed
 
     """
-    device = current_engine().devices.of(current_context())
-    try:
-        device.backend.synchronize()
-    except Exception as error:
-        device.annotate_late(error, "synchronize waited")
-        raise
+    current_engine().devices.of(current_context()).synchronize()
 
 
 def trim_memory(backend: str | None = None) -> int:

@@ -252,7 +252,7 @@ def to_numpy(
     if copy is False and not (same and device.capabilities.shares_memory):
         into = f"{target}" if not same else f"an array, from backend {device.backend.name!r},"
         raise CopyNeededError(f"{type_} cannot become {into} without a copy")
-    array = device.backend.to_host(buffer)
+    array = device.read(buffer, type_)
     # A plain array: the memory of an assigned tensor is lent by a subclass.
     return _read_only(array) if copy is False else np.array(array, target)
 
@@ -338,7 +338,7 @@ def _to_host_dlpack(
         why = "its memory is read-only, for which DLPack has a flag only from version 1.0 on"
     if copy is False:
         raise CopyNeededError(f"{type_} can only be exported as a copy: {why}")
-    array = device.backend.to_host(buffer)
+    array = device.read(buffer, type_)
     return dlpack_codes.export(array, type_.dtype, max_version=max_version, copy=True)
 
 

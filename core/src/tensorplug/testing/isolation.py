@@ -34,9 +34,10 @@ def isolated_engine(backend: str | None = None) -> Iterator[Engine]:
 
     """
     engine = build_engine()
-    device = engine.open(backend) if backend else None
+    if backend:
+        engine.devices.activate(engine.open(backend))
     try:
-        with use_context(Context(engine, device)):
+        with use_context(Context(engine)):
             yield engine
     finally:
         for opened in engine.devices.listed():

@@ -6,7 +6,7 @@ uses it.
 
 from __future__ import annotations
 
-from tensorplug_remote.errors import ConnectionLostError
+from tensorplug_remote.errors import ConnectionLostError, ConnectionTimeoutError
 from tensorplug_remote.server import Limits, Server
 
-__all__ = ["ConnectionLostError", "Limits", "Server"]
+__all__ = ["ConnectionLostError", "ConnectionTimeoutError", "Limits", "Server"]

@@ -19,12 +19,17 @@ import tensorplug as tp
 from tensorplug import errors
 from tensorplug.errors import (
     BackendUnavailableError,
+    DeviceError,
     DeviceFaultError,
     DeviceLostError,
     TensorplugError,
 )
 from tensorplug_remote import handshake, settings
-from tensorplug_remote.errors import ConnectionLostError, ProtocolError
+from tensorplug_remote.errors import (
+    ConnectionLostError,
+    ConnectionTimeoutError,
+    ProtocolError,
+)
 from tensorplug_remote.framing import Channel
 
 if TYPE_CHECKING:
@@ -57,6 +62,7 @@ class Connection:
         self.dead: deque[int] = deque()
         self.new_number = count(1).__next__
         self.round_trips = 0
+        self._lost_by: type[ConnectionLostError] = ConnectionLostError
         self._stuck = 0, 0.0  # how many messages had reached the server, and since when
         self.device_lost = ""
         self._waiting: dict[int, tuple[str, Future[tuple[Any, bytearray]]]] = {}
@@ -101,7 +107,7 @@ class Connection:
             self._channel.send_made(lambda: ([kind, self._take_dead(), *fields], payload))
         except OSError as error:
             self._thread.join(_READING)  # the server may have said why
-            self._lose(str(error))
+            self._lose(error)
             self._check(doing)
 
     def ask(self, doing: str, kind: str, *fields: Any) -> tuple[Any, bytearray]:
@@ -135,14 +141,17 @@ class Connection:
 
     def _check(self, doing: str) -> None:
         if self.lost:
-            raise ConnectionLostError(str(self.address), doing, self.lost)
+            raise self._lost_by(str(self.address), doing, self.lost)
 
-    def _lose(self, reason: str) -> None:
-        self.lost = self.lost or reason
+    def _lose(self, error: Exception) -> None:
+        if not self.lost:
+            if isinstance(error, TimeoutError):
+                self._lost_by = ConnectionTimeoutError
+            self.lost = str(error)
         self._channel.end()
         for doing, answer in list(self._waiting.values()):
             with suppress(InvalidStateError):  # it came in time
-                answer.set_exception(ConnectionLostError(str(self.address), doing, self.lost))
+                answer.set_exception(self._lost_by(str(self.address), doing, self.lost))
 
     def _listen(self) -> None:
         """Hand answers over to those that wait; the server sends something all the time."""
@@ -154,16 +163,17 @@ class Connection:
                         self._watch(received, idle)
                     case ["done", int(number), value, None]:
                         self._tell(number, (value, payload), None)
-                    case ["done", int(number), _, [str(name), str(text)]]:
-                        if name == DeviceLostError.__name__:
+                    case ["done", int(number), _, [str(name), str(op), str(text)]]:
+                        failed = _error(name, op, f"remote: {text}")
+                        if isinstance(failed, DeviceLostError):
                             self.device_lost = text
-                        self._tell(number, None, _error(name, f"remote: {text}"))
+                        self._tell(number, None, failed)
                     case ["refused", str(reason)]:
                         raise ProtocolError(f"the server says: {reason}")
                     case _:
                         raise ProtocolError(f"the server sent {str(message)[:80]}")
         except (OSError, EOFError, TensorplugError) as error:
-            self._lose(str(error))
+            self._lose(error)
 
     def _watch(self, received: int, idle: bool) -> None:  # noqa: FBT001  # as it arrives
         """Raise ``TimeoutError`` if the server waits for messages that were sent long ago."""
@@ -194,9 +204,9 @@ def expectations() -> dict[str, Any]:
     }
 
 
-def _error(name: str, text: str) -> TensorplugError:
+def _error(name: str, op: str, text: str) -> TensorplugError:
     """Return an error of a class that callers can catch."""
     kind = getattr(errors, name, None) if name in errors.__all__ else None
-    if isinstance(kind, type) and issubclass(kind, TensorplugError):
-        return kind(text)
-    return DeviceFaultError(text)
+    if not (isinstance(kind, type) and issubclass(kind, TensorplugError)):
+        kind = DeviceFaultError
+    return kind(text, op=op) if issubclass(kind, DeviceError) else kind(text)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensorplug.errors import DeviceLostError, TensorplugError
+from tensorplug.errors import DeviceLostError, DeviceTimeoutError, TensorplugError
 
 
 class ConnectionLostError(DeviceLostError):
@@ -18,6 +18,10 @@ class ConnectionLostError(DeviceLostError):
         self.address = address
         self.doing = doing
         self.reason = reason
+
+
+class ConnectionTimeoutError(ConnectionLostError, DeviceTimeoutError):
+    """A connection was given up because the other side was silent for too long."""
 
 
 class ProtocolError(TensorplugError):

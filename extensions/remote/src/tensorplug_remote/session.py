@@ -31,9 +31,9 @@ _TEXT: Final = 4000  # characters of an error
 
 @dataclass(slots=True)
 class Poison:
-    """Why a tensor has no contents: an error's class and text, and whether it was told."""
+    """Why a tensor has no contents: class, op and text of an error, and whether it was told."""
 
-    error: tuple[str, str]
+    error: tuple[str, str, str]
     told: bool = False
 
 
@@ -57,7 +57,7 @@ class Answer:
 
     value: Any = None
     payload: Any = b""
-    error: tuple[str, str] | None = None
+    error: tuple[str, str, str] | None = None
 
 
 @dataclass(slots=True)
@@ -226,8 +226,8 @@ class Session:
         return Answer(error=fault.error)
 
 
-def _told(error: Exception, text: str) -> tuple[str, str]:
-    """Return the class and the text of an error as the client sees it."""
+def _told(error: Exception, text: str) -> tuple[str, str, str]:
+    """Return the class, the op and the text of an error as the client sees it."""
     named = next(
         (
             kind.__name__
@@ -237,7 +237,8 @@ def _told(error: Exception, text: str) -> tuple[str, str]:
         "BackendMemoryError" if isinstance(error, MemoryError) else "DeviceFaultError",
     )
     kind = "" if isinstance(error, TensorplugError) else f"{type(error).__name__}: "
-    return named, f"{text} failed on the server: {kind}{error}"[:_TEXT]
+    op = getattr(error, "op", "") or text.partition("(")[0] * ("(" in text)
+    return named, op, f"{text} failed on the server: {kind}{error}"[:_TEXT]
 
 
 def _each(function: Any, value: Any) -> Any:

@@ -19,7 +19,13 @@ from weakref import WeakValueDictionary
 
 import wgpu
 
-from tensorplug.plugin import BackendMemoryError, DeviceLostError, SettingsError, TensorplugError
+from tensorplug.plugin import (
+    BackendMemoryError,
+    DeviceLostError,
+    DeviceTimeoutError,
+    SettingsError,
+    TensorplugError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -67,6 +73,7 @@ class Guard:
     def __init__(self, device: wgpu.GPUDevice, name: str) -> None:
         self.name = name
         self.lost = ""  # why, once it is
+        self._kind = DeviceLostError
         self._full = ""  # when memory ran out
         self._limit = read_limit()
         self._messages: list[str] = []
@@ -80,7 +87,7 @@ class Guard:
         """Raise errors of ours for what goes wrong inside, which came from ``action``.
 
         Raises:
-            DeviceLostError: the device is gone, or does not answer.
+            DeviceLostError: the device is gone; DeviceTimeoutError: it does not answer.
             BackendMemoryError: memory ran out.
             UsageError: WebGPU found a call invalid, inside or since the last use.
 
@@ -101,7 +108,8 @@ class Guard:
         """Wait for a promise of wgpu.
 
         Raises:
-            DeviceLostError: it was not kept in time, or the device was lost meanwhile.
+            DeviceTimeoutError: it was not kept in time.
+            DeviceLostError: the device was lost meanwhile.
 
         """
         self._pending = promise._thread_event
@@ -118,6 +126,7 @@ class Guard:
             if not self._poller.is_alive():
                 self.lost = "the thread that waits for it has ended"
             elif time.monotonic() > deadline:
+                self._kind = DeviceTimeoutError
                 self.lost = (
                     f"it did not end {action} within {self._limit:g} seconds, the limit that "
                     f"{TIMEOUT} sets"
@@ -151,7 +160,7 @@ class Guard:
         return UsageError(f"{self.name}: WebGPU refused {action}: {error}. {_BUG}")
 
     def _explain_loss(self, action: str) -> DeviceLostError:
-        return DeviceLostError(
+        return self._kind(
             f"{self.name} is lost, and with it all tensors stored there (found during {action}): "
             f"{self.lost}. tp.set_backend opens it anew"
         )
@@ -168,7 +177,8 @@ class Guard:
 
         Raises:
             ShaderError: a compiler refuses it.
-            DeviceLostError: the device is gone, or did not compile it in time.
+            DeviceTimeoutError: the device did not compile it in time.
+            DeviceLostError: it is gone.
 
         """
         made: Future[_Compiled] = Future()

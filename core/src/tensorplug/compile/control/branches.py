@@ -72,7 +72,7 @@ class SwitchPlan(NestedPlan):
                 zip(self.attributes["branches"], self.attributes["takes"], strict=True)
             )
         ]
-        read, last = self.device.backend.to_host, len(parts) - 1
+        read, last = self.device.read, len(parts) - 1
 
         def run(operands: list[Buffer]) -> list[Buffer]:
             begin, takes = parts[min(max(int(read(operands[0])), 0), last)]

@@ -183,7 +183,7 @@ class WhilePlan(NestedPlan):
         begin_asking = make_part(engine, make, self, "condition", known["condition"])
         carried = sum(at < count for at in takes)  # the first of them
         begin = make_part(engine, make, self, "body", known["body"], donated=carried)
-        read = self.device.backend.to_host
+        read = self.device.read
 
         def run(operands: list[Buffer]) -> list[Buffer]:
             holds, step = begin_asking(), begin()

@@ -307,7 +307,9 @@ class Executable:
                     raise
                 _locate(error, call)
                 return
-        error.add_note(f"in {failed.name} of a compiled program on {self.program.device.name!r}")
+        late = self.program.device.blame(error, failed.name)
+        where = f"a compiled program on {self.program.device.name!r}"
+        error.add_note(f"in {failed.name} of {where}{late}")
 
 
 def _find_owned(program: Program, donated: Sequence[Value]) -> list[Value]:

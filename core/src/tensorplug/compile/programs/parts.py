@@ -157,7 +157,7 @@ def _extract(
     values = [*outside, *(output for call in calls for output in call.outputs)]
     number = {value: at for at, value in enumerate(values)}
     arrays = {
-        number[each]: np.asarray(each.placement.device.backend.to_host(each.buffer))
+        number[each]: np.asarray(each.placement.device.read(each.buffer, each.placement.type))
         for each in outside
         if literals and isinstance(each, Constant) and each.placement.type.nbytes <= _LITERAL
     }

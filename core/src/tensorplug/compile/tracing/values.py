@@ -42,7 +42,7 @@ class Constant:
         """
         uniform = self.uniform
         if uniform is None and self.placement.type.size == 1:
-            array = self.placement.device.backend.to_host(self.buffer)
+            array = self.placement.device.read(self.buffer, self.placement.type)
             uniform = self.uniform = array.reshape(()).item()
         return uniform.number() if isinstance(uniform, Constant) else uniform
 

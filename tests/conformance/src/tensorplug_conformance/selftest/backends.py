@@ -367,7 +367,7 @@ WRONG_BACKENDS: Final[Sequence[WrongBackend]] = (
 )
 
 
-class _Source:
+class WrappedSource:
     """A source whose backends are wrapped when they open."""
 
     def __init__(self, clean: BackendSource, make: Callable[[Backend], Any]) -> None:
@@ -395,5 +395,5 @@ class _Source:
 def engine_with(wrong: WrongBackend) -> Engine:
     """Return an engine on which every backend is wrong in this way."""
     engine = build_engine()
-    engine.devices.source = _Source(engine.devices.source, wrong.make)
+    engine.devices.source = WrappedSource(engine.devices.source, wrong.make)
     return engine

@@ -22,6 +22,7 @@ from tensorplug_conformance.selftest.hostile import try_hostile
 from tensorplug_conformance.selftest.judged import CHEATS, try_cheat
 from tensorplug_conformance.selftest.memories import WRONG_MEMORIES
 from tensorplug_conformance.selftest.programs import WRONG_PROGRAMS, try_program
+from tensorplug_conformance.selftest.queues import WRONG_QUEUES, try_queue
 from tensorplug_conformance.selftest.rare import rare_saboteurs, try_rare
 from tensorplug_conformance.selftest.saboteurs import saboteurs
 from tensorplug_conformance.selftest.trials import Trial, try_backend, try_clean, try_null
@@ -119,6 +120,7 @@ _NAMES: Final = {
     "misbehaviour": [each.name for each in MISBEHAVIOUR],
     "program": [each.name for each in WRONG_PROGRAMS],
     "backend": [each.name for each in _WRONG],
+    "queue": [each.name for each in WRONG_QUEUES],
     "vendor": [each.name for each in VENDORS],
     "cheat": [each.name for each in CHEATS],
 }
@@ -175,6 +177,8 @@ def _carry_out(plan: Plan, part: Part) -> Told:
         trial = try_rare(plan.backend, saboteur, entries()[saboteur.kernel])
     elif what == "program":
         trial = Trial(*try_program(WRONG_PROGRAMS[at]))
+    elif what == "queue":
+        trial = try_queue(plan.backend, WRONG_QUEUES[at])
     elif what == "vendor":
         trial = try_vendor(plan.backend, entries(), VENDORS[at])
     elif what == "cheat":

@@ -13,7 +13,7 @@
    - A function that returns tp_status returns TP_OK, or says in tp_message() what is wrong.
    - Commands run later. A command that fails has no result: its outputs are poisoned, and so are the
      outputs of all commands that read them. The error comes late, with the first call that waits:
-     tp_buffer_read of a poisoned buffer, or tp_synchronize. The queue goes on.
+     tp_buffer_read of a poisoned buffer, or tp_synchronize, which tells each once. The queue goes on.
    - Memory may be freed while commands that use it wait: a command keeps its buffers.
    - A process that forks leaves its device to the parent: in the child, functions whose names end with
      _free do nothing, and no other function is called.
@@ -36,7 +36,8 @@ typedef enum tp_status {
     TP_OUT_OF_RANGE,  /* an index in the data is outside of its axis */
     TP_UNSUPPORTED,   /* tp_program_new: tensorplug composes this call of other kernels */
     TP_FAULT,         /* a command failed; the device goes on */
-    TP_LOST           /* the device and all its data are gone */
+    TP_LOST,          /* the device and all its data are gone */
+    TP_TIMEOUT        /* the same: it did not answer in time, and is given up */
 } tp_status;
 
 /* Tensors ----------------------------------------------------------------------------------- */
@@ -119,6 +120,9 @@ int32_t tp_version(void);
 /* Return what was wrong in the last call of this thread that did not return TP_OK. */
 const char *tp_message(void);
 
+/* Return the kernel whose command caused that, "" if none did. */
+const char *tp_failed_kernel(void);
+
 /* Open a device, 0 being the first. */
 tp_status tp_device_open(int32_t number, tp_device **device);
 
@@ -136,6 +140,10 @@ void tp_device_limit(tp_device *device, uint64_t bytes);
 
 /* Return how many bytes are in use, and the limit. Does not wait. */
 void tp_device_memory(tp_device *device, uint64_t *used, uint64_t *limit);
+
+/* For tests: let the next command of a queue fail with this status. With TP_TIMEOUT it never ends, until
+   the queue is freed. Return TP_UNSUPPORTED where the device cannot be made to fail so. */
+tp_status tp_device_inject(tp_device *device, tp_status status);
 
 /* Allocate a buffer, and copy `bytes` bytes from `host`, which the caller may change when this returns.
    Where there is no room, wait for the commands that were given, which may free some. */

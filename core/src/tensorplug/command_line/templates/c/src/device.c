@@ -25,6 +25,7 @@ typedef struct fault {
     tp_status status;
     bool told; /* a call has returned it */
     struct fault *next;
+    const char *kernel;
     char message[LONGEST_MESSAGE];
 } fault;
 
@@ -36,6 +37,7 @@ struct tp_device {
     uint64_t used, limit;   /* bytes */
     int waiting;            /* commands that have not ended */
     bool lost;
+    tp_status injected; /* what becomes of the next command */
     fault *untold; /* what tp_synchronize returns next */
 };
 
@@ -71,6 +73,7 @@ struct tp_queue {
     command *first, *last;
     uint64_t given, done; /* commands */
     uint64_t busy;        /* nanoseconds */
+    int waiters;          /* threads in tp_synchronize */
     bool closing;
 };
 
@@ -84,8 +87,11 @@ struct tp_event {
 /* Errors ------------------------------------------------------------------------------------ */
 
 static _Thread_local char message[LONGEST_MESSAGE];
+static _Thread_local const char *failed = "";
 
 const char *tp_message(void) { return message; }
+
+const char *tp_failed_kernel(void) { return failed; }
 
 int32_t tp_version(void) { return TP_VERSION; }
 
@@ -95,6 +101,7 @@ tp_status fail(tp_status status, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
+    failed = "";
     return status;
 }
 
@@ -114,6 +121,7 @@ static fault *new_fault(tp_device *device, const char *kernel, tp_status status)
         abort(); /* the host is out of memory, and the error would be lost */
     why->references = 1;
     why->status = status;
+    why->kernel = kernel;
     snprintf(why->message, sizeof why->message, "%s: %.200s", kernel, message);
     fault **end = &device->untold;
     while (*end) {
@@ -132,7 +140,9 @@ static fault *new_fault(tp_device *device, const char *kernel, tp_status status)
 static tp_status tell(fault *why)
 {
     why->told = true;
-    return fail(why->status, "%s", why->message);
+    fail(why->status, "%s", why->message);
+    failed = why->kernel;
+    return why->status;
 }
 
 /* Handles ----------------------------------------------------------------------------------- */
@@ -246,11 +256,12 @@ void tp_device_memory(tp_device *device, uint64_t *used, uint64_t *limit)
     pthread_mutex_unlock(&device->lock);
 }
 
-void device_lose(tp_device *device)
+tp_status tp_device_inject(tp_device *device, tp_status status)
 {
     pthread_mutex_lock(&device->lock);
-    device->lost = true;
+    device->injected = status;
     pthread_mutex_unlock(&device->lock);
+    return TP_OK;
 }
 
 /* Memory ------------------------------------------------------------------------------------ */
@@ -434,13 +445,17 @@ static void execute(tp_queue *queue, command *each)
     if (!why && device->lost)
         why = new_fault(device, kernel, fail_lost());
     if (!why) {
+        tp_status status = device->injected;
+        device->injected = TP_OK;
+        while (status == TP_TIMEOUT && !queue->closing)
+            pthread_cond_wait(&device->changed, &device->lock);
         pthread_mutex_unlock(&device->lock);
         uint64_t begin = now();
-        tp_status status = run(each);
+        status = status ? fail(status, "it was made to fail") : run(each);
         uint64_t took = now() - begin;
         pthread_mutex_lock(&device->lock);
         queue->busy += took;
-        device->lost = device->lost || status == TP_LOST;
+        device->lost = device->lost || status == TP_LOST || status == TP_TIMEOUT;
         if (status)
             why = new_fault(device, kernel, status);
     }
@@ -527,8 +542,10 @@ void tp_queue_free(tp_queue *queue)
     pthread_cond_broadcast(&device->changed);
     pthread_mutex_unlock(&device->lock);
     pthread_join(queue->thread, NULL);
-    free(queue);
     pthread_mutex_lock(&device->lock);
+    while (queue->waiters)
+        pthread_cond_wait(&device->changed, &device->lock);
+    free(queue);
     device->references--;
     leave(device);
 }
@@ -576,8 +593,11 @@ tp_status tp_synchronize(tp_queue *queue)
     tp_status status = TP_OK;
     pthread_mutex_lock(&device->lock);
     uint64_t until = queue->given;
+    queue->waiters++;
     while (queue->done < until)
         pthread_cond_wait(&device->changed, &device->lock);
+    queue->waiters--;
+    pthread_cond_broadcast(&device->changed);
     while (device->untold) {
         fault *each = device->untold;
         device->untold = each->next;

@@ -7,7 +7,4 @@
 /* Keep a message for tp_message(), as printf writes it, and return the status. */
 tp_status fail(tp_status status, const char *format, ...);
 
-/* Pretend that the device is lost, as if its cable had been pulled. */
-void device_lose(tp_device *device);
-
 #endif

@@ -192,8 +192,11 @@ static void test_loss_and_closing(void)
     float values[] = {1, 2};
     tp_program *add = ready_to_add(&length);
     tp_buffer *x = buffer_of(values, sizeof values), *inputs[] = {x, x}, *none;
-    EXPECT(tp_device_state(device) == TP_OK);
-    device_lose(device);
+    EXPECT(tp_device_inject(device, TP_LOST) == TP_OK);
+    EXPECT(tp_launch(queue, add, inputs, &none) == TP_OK);
+    EXPECT(tp_synchronize(queue) == TP_LOST);
+    EXPECT(strcmp(tp_failed_kernel(), "Add") == 0);
+    tp_buffer_free(none);
     EXPECT(tp_device_state(device) == TP_LOST);
     EXPECT(tp_launch(queue, add, inputs, &none) == TP_LOST);
     EXPECT(tp_buffer_new(device, sizeof values, values, &none) == TP_LOST);

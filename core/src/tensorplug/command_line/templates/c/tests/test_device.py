@@ -8,7 +8,7 @@ import tensorplug as tp
 from tensorplug.errors import BackendMemoryError, DeviceLostError, OutOfRangeError
 from tensorplug.testing import isolated_engine
 
-from tensorplug_acme.library import NAME, ffi, lib
+from tensorplug_acme.library import NAME, lib
 
 
 def test_an_error_comes_with_the_read_of_what_depends_on_it():
@@ -38,14 +38,19 @@ def test_a_limit_of_memory():
 
 
 def test_a_lost_device():
-    ffi.cdef("void device_lose(tp_device *device);")
-    with isolated_engine(NAME) as engine:
+    with isolated_engine(NAME):
         x = tp.asarray([1.0, 2.0])
-        lib.device_lose(engine.open(NAME).backend.opened)
+        tp.find_backend(NAME).inject_fault(DeviceLostError)
+        with pytest.raises(DeviceLostError, match="Add: it was made to fail") as caught:
+            (x + x).numpy()
+        assert caught.value.op == "Add"
         for use in (lambda: x + x, x.numpy):
             with pytest.raises(DeviceLostError, match="the device is lost"):
                 use()
         assert "the device is lost" in tp.find_backend(NAME).explain_loss()
+        with pytest.warns(tp.errors.BackendWarning, match="buffers on 'acme' are lost"):
+            tp.set_backend(NAME)
+        assert (tp.asarray([1.0]) + 1).tolist() == [2.0]
 
 
 def test_the_library_has_the_version_of_the_header():

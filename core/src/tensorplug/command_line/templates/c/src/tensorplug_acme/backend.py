@@ -9,7 +9,7 @@ import numpy as np
 from tensorplug.plugin import TensorType
 from tensorplug.plugin import dtypes as dt
 
-from tensorplug_acme.library import DTYPES, check, ffi, lib, message
+from tensorplug_acme.library import DTYPES, ERRORS, check, ffi, lib, message
 
 Array = np.ndarray[Any, Any]
 
@@ -30,7 +30,7 @@ def owned(pointer: Any) -> Any:
 
 
 class AcmeBackend:
-    """The members of ``tensorplug.plugin.Backend``, and those of two capabilities."""
+    """The members of ``tensorplug.plugin.Backend``, and those of three capabilities."""
 
     name = "acme"
     dtypes = frozenset(DTYPES)
@@ -83,6 +83,11 @@ class AcmeBackend:
     def explain_loss(self) -> str:
         """Return why the device is lost, "" while it is not."""
         return message() if lib.tp_device_state(self.opened) else ""
+
+    def inject_fault(self, kind: type[Exception]) -> str:
+        """Let the next command fail with this error; return "", or why it cannot."""
+        (status,) = (status for status, error in ERRORS.items() if error is kind)
+        return message() if lib.tp_device_inject(self.opened, status) else ""
 
     def measure(self) -> Callable[[], int]:
         """Return a function that returns for how long the queue has computed since, in ns."""

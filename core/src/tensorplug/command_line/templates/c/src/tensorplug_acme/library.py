@@ -11,8 +11,10 @@ from cffi import FFI
 from tensorplug.plugin import (
     BackendMemoryError,
     BackendUnavailableError,
+    DeviceError,
     DeviceFaultError,
     DeviceLostError,
+    DeviceTimeoutError,
     DType,
     KernelRefusedError,
     OutOfRangeError,
@@ -59,6 +61,7 @@ ERRORS: Final[dict[int, type[Exception]]] = {
     lib.TP_UNSUPPORTED: KernelRefusedError,
     lib.TP_FAULT: DeviceFaultError,
     lib.TP_LOST: DeviceLostError,
+    lib.TP_TIMEOUT: DeviceTimeoutError,
 }
 _KINDS: Final = {
     lib.TP_INT: "int",
@@ -77,7 +80,10 @@ def message() -> str:
 def check(status: int) -> None:
     """Raise the error of a status that is not TP_OK."""
     if status:
-        raise ERRORS[status](message())
+        error = ERRORS[status](message())
+        if isinstance(error, DeviceError):
+            error.op = ffi.string(lib.tp_failed_kernel()).decode()
+        raise error
 
 
 def _read_dtypes() -> dict[DType, tuple[int, int, int]]:
