@@ -95,6 +95,9 @@ def quantized_mat_mul(corpus: Corpus) -> Iterator[Case]:
             for of, dtype in zip((of_a, of_b), types, strict=True)
         ]
         yield Case(f"{name}, zero points", (*_factors(a, b, types), *scales, *offsets))
+        if of_b is not None:
+            inputs = (*_factors(a, b, types), *scales, None, None, corpus.ordinary(of_b))
+            yield Case(f"{name}, offsets", inputs)
     for types in (*_TYPES, *_SHORT):
         who = " times ".join(types)
         factors = _factors((3, 5), (5, 4), types)
