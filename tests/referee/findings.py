@@ -7,6 +7,9 @@ mpmath for the right value.
 from __future__ import annotations
 
 import math
+import signal
+import subprocess
+import sys
 import tomllib
 from dataclasses import dataclass
 from fractions import Fraction
@@ -22,7 +25,7 @@ from tensorplug.plugin import dtypes as dt
 FOLDER: Final = Path(__file__).parent / "findings"
 PAGE: Final = Path(__file__).parents[2] / "docs" / "referee.md"
 START: Final = "<!-- written by `make referee` -->\n"
-KINDS: Final = ("wrong", "digits", "raises", "documented")
+KINDS: Final = ("wrong", "digits", "raises", "crashes", "documented")
 KNOWN: Final = {"inf": math.inf, "nan": math.nan, "mp": mpmath, "np": np, "Fraction": Fraction}
 
 
@@ -32,9 +35,9 @@ class Finding:
 
     ``kernel``, ``dtypes``: rows of the suite that fail for this reason. ``call``: statements, the
     last of which is an expression; ``got``: its value; ``right``: an expression of the value that
-    it must have. ``kind``: "wrong" value, too few right "digits", an error that it "raises", or a
-    difference that the library has "documented". ``what``: more about it; ``known``: its number in
-    the library's list of issues, or its documentation.
+    it must have. ``kind``: "wrong" value, too few right "digits", an error that it "raises", a
+    process that "crashes", or a difference that the library has "documented". ``what``: more about
+    it; ``known``: its number in the library's list of issues, or its documentation.
     """
 
     kernel: str
@@ -80,6 +83,14 @@ class Library:
 
     def repeat(self, finding: Finding) -> str:
         """Make the call of a finding, and return what it gives as text."""
+        if finding.kind == "crashes":
+            source = f"from math import inf, nan\nimport numpy as np\n{self.setup}\n{finding.call}"
+            process = subprocess.run(
+                [sys.executable, "-c", source], check=False, capture_output=True
+            )
+            return (
+                signal.Signals(-process.returncode).name if process.returncode < 0 else "nothing"
+            )
         names = dict(KNOWN)
         exec(self.setup, names)
         *before, last = finding.call.split("; ")
@@ -148,7 +159,7 @@ def tables() -> str:
         for title, kinds in ((each.name, KINDS[:-1]), (f"Documented by {each.name}", KINDS[-1:])):
             rows = [one for one in each.findings if one.kind in kinds]
             if rows:
-                lines += ["", f"## {title}", "", f"`{each.setup}`", ""]
+                lines += ["", f"## {title}", "", "```python", each.setup.strip(), "```", ""]
                 lines.append("| kernel | dtypes | call | got | right | what is wrong | known |")
                 lines.append("|---|---|---|---|---|---|---|")
                 lines += map(_row, rows)
