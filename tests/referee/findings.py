@@ -159,7 +159,7 @@ def tables() -> str:
         for title, kinds in ((each.name, KINDS[:-1]), (f"Documented by {each.name}", KINDS[-1:])):
             rows = [one for one in each.findings if one.kind in kinds]
             if rows:
-                lines += ["", f"## {title}", "", "```python", each.setup.strip(), "```", ""]
+                lines += ["", f"## {title}", "", "```text", each.setup.strip(), "```", ""]
                 lines.append("| kernel | dtypes | call | got | right | what is wrong | known |")
                 lines.append("|---|---|---|---|---|---|---|")
                 lines += map(_row, rows)
