@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 _BLOCK: Final = 1 << 16  # elements that few calls of NumPy take, and a cache holds
-_SHARED: Final = 1 << 21  # elements from which threads, which wait for one another, help
+_SHARED: Final = 1 << 19  # elements from which threads, which wait for one another, help
 
 _SHORT: Final = 256  # elements of a row up to which BLAS adds them up
 

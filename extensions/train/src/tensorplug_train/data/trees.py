@@ -19,10 +19,11 @@ def opened(value: Any) -> dict[Any, Any] | None:
 
 def mapped(function: Callable[[Any], Any], value: Any) -> Any:
     """Return a tree like ``value`` with ``function`` of each leaf."""
-    parts = opened(value)
-    if parts is None:
+    level = None if isinstance(value, list) else tree.level(value)
+    if level is None:
         return function(value)
-    return tree.with_children(value, [mapped(function, child) for child in parts.values()])
+    _, children, build, _ = level
+    return build([mapped(function, child) for child in children])
 
 
 def stacked(examples: list[Any], caller: str) -> Any:
