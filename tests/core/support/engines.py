@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorplug.compile.decomposed import run_programs
+from tensorplug.compile.decomposed import count_crossing, run_programs
 from tensorplug.contract import dtypes as dt
 from tensorplug.contract.owner import Owner
 from tensorplug.contract.spec import KernelSpec, TensorType
@@ -209,7 +209,8 @@ def make(
         )
     source = Source(tables)
     source.kinds.update(kinds or {})
-    return Engine(source, registry, fallback=fallback, handlers=Handlers(run_programs))
+    handlers = Handlers(run_programs, crossing=count_crossing)
+    return Engine(source, registry, fallback=fallback, handlers=handlers)
 
 
 def using(engine: Engine) -> use_context:

@@ -16,6 +16,7 @@ from tensorplug.contract.spec import TensorType
 from tensorplug.dispatch.device import Usage, now
 from tensorplug.engine.operands import flatten
 from tensorplug.engine.plans import BY_OPS
+from tensorplug.engine.resolution import count_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -98,6 +99,16 @@ def make_program(
         return outputs if multiple else outputs[0]
 
     return compute
+
+
+def count_crossing(engine: Engine, plan: Plan) -> int:
+    """Return how many bytes a decomposition would copy to other backends and back.
+
+    That is 0 where all its calls run here, and if it is no program (``trace_decomposition``).
+    """
+    traced = trace_decomposition(engine, plan)
+    calls = [] if traced is None else traced.calls
+    return sum(count_bytes(call.plan) for call in calls if call.plan.how == "fallback")
 
 
 def find_groups(engine: Engine, plan: Plan) -> Fusion | None:

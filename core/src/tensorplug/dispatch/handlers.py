@@ -16,15 +16,17 @@ def pass_on(proceed: Callable[..., Any], *request: Any) -> Any:
 class Handlers(NamedTuple):
     """The handlers of an engine, which stand above what it does itself.
 
-    Each is a function of ``proceed`` and of a request. It answers the request, or returns
-    ``proceed(*request)``, perhaps with another request.
+    Each but the last is a function of ``proceed`` and of a request. It answers the request, or
+    returns ``proceed(*request)``, perhaps with another request.
 
     ``calls``: a kernel call whose plan is known (``engine.path``). ``backward``: nodes with their
     cotangents, and the leaves whose cotangents are wanted (``autodiff``). ``loops``: a step, its
     first carries, the sequences whose slices it takes, and whether it begins with the last slice
-    (``ops.stepping``).
+    (``ops.stepping``). ``crossing``: returns how many bytes the decomposition of a plan would
+    copy to other backends and back (``engine.resolution``).
     """
 
     calls: Callable[..., Any] = pass_on
     backward: Callable[..., Any] = pass_on
     loops: Callable[..., Any] = pass_on
+    crossing: Callable[[Any, Any], int] = lambda _engine, _plan: 0

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tensorplug.contract.spec import KernelSpec
     from tensorplug.dispatch.context import Context
     from tensorplug.dispatch.device import Device
+    from tensorplug.dispatch.handlers import Handlers
     from tensorplug.dispatch.tensor import Tensor
     from tensorplug.engine.registry import Registry
     from tensorplug.engine.settings import Fallback
@@ -27,6 +28,7 @@ class Resolver(Protocol):
     """The members of an engine that resolving a plan uses."""
 
     fallback: Fallback
+    handlers: Handlers
     registry: Registry
 
     def run(
@@ -87,7 +89,7 @@ def on_backend(
         if engine.fallback == "warn" and spec.name not in counts:
             notices.warn(
                 f"kernel {spec.name!r} runs on backend {device.name!r}, because backend "
-                f"{home.name!r} has neither a kernel nor a decomposition for it "
+                f"{home.name!r} has neither a kernel for it nor those of its decomposition "
                 "(TENSORPLUG_FALLBACK=error forbids, =allow silences this)",
                 FallbackWarning,
             )

@@ -1,7 +1,8 @@
 """Resolving plans: which of the ways to run a call is taken.
 
 That is the native kernel, a decomposition, or a fallback to another backend if the policy
-permits; else an error explains why each step failed.
+permits; else an error explains why each step failed. The fallback comes before a decomposition
+that would fall back itself, call by call, and copy as many bytes or more.
 """
 
 from __future__ import annotations
@@ -73,11 +74,12 @@ def resolve(engine: Resolver, plan: Plan, *, late: bool = False) -> list[Step]:
 
     """
     steps: list[Step] = []
-    if (
-        resolve_native(plan, steps, late=late)
-        or resolve_decomposition(plan, steps)
-        or _resolve_fallback(engine, plan, steps)
-    ):
+    if resolve_native(plan, steps, late=late):
+        return steps
+    if resolve_decomposition(plan, steps):
+        _leave_whole(engine, plan, steps)
+        return steps
+    if _resolve_fallback(engine, plan, steps):
         return steps
     spec, device = plan.spec, plan.device
     have = sorted({backend for name, backend in plan.state.kernels if name == spec.name})
@@ -140,6 +142,30 @@ def _detach(result: Any) -> Any:
     if isinstance(result, list | tuple):
         return [_detach(member) for member in result]
     return Tensor._of(result._buffer, result._placement) if isinstance(result, Tensor) else result
+
+
+def _leave_whole(engine: Resolver, plan: Plan, steps: list[Step]) -> None:
+    """Resolve a decomposed call to another backend, if its own calls would copy no less there.
+
+    Not if the tape must see these calls. A backend that has all primitives is not asked.
+    """
+    if engine.fallback == "error" or plan.how != "decomposed" or not plan.taped:
+        return
+    state, home = plan.state, plan.device.backend_name
+    if all(name in state.decompositions or state.kernel(name, home) for name in state.specs):
+        return
+    nbytes, own = engine.handlers.crossing(engine, plan), count_bytes(plan)
+    tried: list[Step] = []
+    if nbytes and nbytes >= own and _resolve_fallback(engine, plan, tried):
+        plan.traceable = False
+        why = f"its calls would copy {nbytes} bytes to other backends and back, this one {own}"
+        steps[-1:] = [("decomposed", why), *tried]
+
+
+def count_bytes(plan: Plan) -> int:
+    """Return the bytes of all inputs and outputs of a call whose sizes are known."""
+    types = (*flatten(plan.inputs), *(output.type for output in plan.outputs))
+    return sum(type_.nbytes for type_ in types if type_.known)
 
 
 def _resolve_fallback(engine: Resolver, plan: Plan, steps: list[Step]) -> bool:

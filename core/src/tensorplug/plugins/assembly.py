@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from tensorplug.compile.backward.programs import run_backward
 from tensorplug.compile.control.flat import run_loop
-from tensorplug.compile.decomposed import run_programs
+from tensorplug.compile.decomposed import count_crossing, run_programs
 from tensorplug.contract.owner import Owner
 from tensorplug.dispatch.handlers import Handlers
 from tensorplug.engine.engine import Engine
@@ -59,7 +59,7 @@ def build_engine(settings: Settings | None = None) -> Engine:
         fallback=chosen.fallback,
         wait_limit=chosen.wait_limit,
         observers=debugging.checks(chosen.debug),
-        handlers=Handlers(run_programs, run_backward, run_loop),
+        handlers=Handlers(run_programs, run_backward, run_loop, count_crossing),
     )
 
 

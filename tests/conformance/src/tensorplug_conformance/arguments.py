@@ -13,6 +13,7 @@ from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance import SUITE_VERSION
 from tensorplug_conformance.attesting import command as attesting
 from tensorplug_conformance.comparing.vendor import PROFILES
+from tensorplug_conformance.coverage import command as coverage
 from tensorplug_conformance.denominator import LEVELS
 from tensorplug_conformance.differential import command as differential
 from tensorplug_conformance.judging import command as judging
@@ -69,6 +70,8 @@ def make_parser() -> argparse.ArgumentParser:
     )
     two = commands.add_parser("compare", help="find where two backends part in a program")
     differential.add_arguments(two)
+    watched = commands.add_parser("coverage", help="show what a backend runs of a program")
+    coverage.add_arguments(watched)
     timed = commands.add_parser("measure", help="time each kernel; it is never a condition")
     performance.add_arguments(timed)
     one = commands.add_parser("judge", help="judge any callable as a kernel, without a backend")
@@ -95,7 +98,13 @@ def make_parser() -> argparse.ArgumentParser:
 
 def _add_run(run: argparse.ArgumentParser) -> None:
     run.add_argument("--backend", required=True, metavar="NAME")
-    run.add_argument("--level", type=int, choices=LEVELS, default=max(LEVELS))
+    scope = run.add_mutually_exclusive_group()
+    scope.add_argument("--level", type=int, choices=LEVELS, default=max(LEVELS))
+    scope.add_argument(
+        "--partial",
+        action="store_true",
+        help="certify the kernels that the backend registers, however few",
+    )
     run.add_argument("--report", type=Path, metavar="DIR", help="where the report goes")
     run.add_argument(
         "--resume",

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from tensorplug.plugin import child_processes
 from tensorplug_conformance.checks import Target
-from tensorplug_conformance.denominator import Selection
+from tensorplug_conformance.denominator import NATIVE, Selection
 from tensorplug_conformance.differential.comparison import ProgramError
 from tensorplug_conformance.evidence import EvidenceError
 from tensorplug_conformance.judging.session import NotJudgedError
@@ -23,6 +23,7 @@ from tensorplug_conformance.reporting.differences import differences
 from tensorplug_conformance.reporting.expectations import ExpectationError
 from tensorplug_conformance.reporting.quoting import for_terminal
 from tensorplug_conformance.reporting.rendering import FORMS, render
+from tensorplug_conformance.reporting.rendering.badge import PARTIAL_RUN, standing
 from tensorplug_conformance.reporting.rendering.support import write_support
 from tensorplug_conformance.reporting.report import ReportError
 from tensorplug_conformance.reporting.reproduction import UnknownCaseError, write_scripts
@@ -45,6 +46,7 @@ from tensorplug_conformance.arguments import make_parser
 from tensorplug_conformance.attesting import command as attesting
 from tensorplug_conformance.attesting import statement
 from tensorplug_conformance.attesting.statement import SignatureError
+from tensorplug_conformance.coverage import command as coverage
 from tensorplug_conformance.differential import command as differential
 from tensorplug_conformance.judging import command as judging
 from tensorplug_conformance.performance import command as performance
@@ -101,8 +103,10 @@ def _run(options: argparse.Namespace, console: Console) -> int:
 
 def _certified(options: argparse.Namespace, console: Console) -> int:
     draw = secrets.randbelow(1 << 32) if options.again_seed is None else options.again_seed
-    target = Target(options.backend, draw=draw)
-    selection = Selection(options.kernels, options.dtypes, options.mode, options.checks)
+    target = Target(options.backend, draw=draw, falls_back=options.partial)
+    chosen = options.kernels, options.dtypes, options.mode, options.checks
+    selection = Selection(*chosen, registered=options.partial)
+    level = NATIVE if options.partial else options.level
     journal = None
     if options.resume:
         journal = Journal.resumed(_folder(options))
@@ -116,11 +120,11 @@ def _certified(options: argparse.Namespace, console: Console) -> int:
         raise SignatureError("--sign needs --report DIR: the report is what is signed")
     opened = check_opens(target, limits)
     with progress(
-        console, target.backend, options.level, options.jobs, expecting=bool(expected)
+        console, target.backend, level, options.jobs, expecting=bool(expected)
     ) as display:
         result = certify(
             target,
-            options.level,
+            level,
             seed=options.seed,
             examples=options.examples,
             selection=selection,
@@ -236,7 +240,7 @@ def _support(options: argparse.Namespace, console: Console) -> int:
     if len(set(names)) < len(names):
         raise ReportError(f"one report for each backend, not {', '.join(names)}")
     for path, item in zip(options.reports, reports, strict=True):
-        faults = verify(item) or ["the run is partial"] * item["partial"]
+        faults = verify(item) or ["the run is partial"] * (standing(item) == PARTIAL_RUN)
         if faults:
             raise ReportError(f"{path}: {'; '.join(faults)}")
     console.print("\n".join(map(str, write_support(reports, options.output))), soft_wrap=True)
@@ -250,6 +254,7 @@ if __name__ == "__main__":
 _COMMANDS: Final[Mapping[str, Callable[[argparse.Namespace, Console], int]]] = {
     "accept": _accept,
     "compare": differential.run,
+    "coverage": coverage.run,
     "diff": _diff,
     "judge": judging.run,
     "key": attesting.run_key,

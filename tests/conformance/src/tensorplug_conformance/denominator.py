@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 Mode = Literal["native", "decomposed", "gradient"]
 LEVELS = (0, 1, 2, 3, 4)
+NATIVE: Final = 3
+"""The level up to which rows are of native kernels, which a partial certificate is about."""
 _PART: Final = 16  # cases of a decomposed row
 _WORTH_SHARING: Final = 1000  # rows: fewer take less time than processes need to start
 
@@ -52,12 +54,14 @@ class Selection:
 
     ``kernels``: patterns of names; like ``dtypes``, none at all stands for all. ``checks``:
     patterns of names of checks. Whoever selects rows gets no other checks, and the reverse.
+    ``registered``: native rows alone, which are not claimed where no kernel is registered.
     """
 
     kernels: tuple[str, ...] = ()
     dtypes: tuple[str, ...] = ()
     mode: Literal["native", "decomposed", "both"] = "both"
     checks: tuple[str, ...] = ()
+    registered: bool = False
 
     @property
     def partial(self) -> bool:
@@ -67,7 +71,7 @@ class Selection:
     @property
     def of_rows(self) -> bool:
         """Whether rows are left out by what they are."""
-        return replace(self, checks=()) != Selection()
+        return replace(self, checks=(), registered=False) != Selection()
 
     def takes_check(self, name: str) -> bool:
         """Return whether the check called ``name`` is selected."""
@@ -83,6 +87,7 @@ class Selection:
             (not self.kernels or any(fnmatch.fnmatchcase(row.kernel, g) for g in self.kernels))
             and (not self.dtypes or row.dtype in self.dtypes)
             and self.mode in ("both", row.mode)
+            and (row.mode == "native" or not self.registered)
         )
 
 

@@ -41,21 +41,29 @@ def engine_factory(name: str | None) -> Callable[[], Engine]:
 
 
 class Session:
-    """One engine on one device. Calls fall back to no other backend.
+    """One engine on one device.
 
     Args:
         factory: builds the engine.
         backend: name of the backend under test.
         primitives_only: all kernels but the primitives are removed, so that the rest of the
             catalogue runs by decomposition.
+        falls_back: calls for which the backend has neither a kernel nor a decomposition run on
+            another one; else they raise.
 
     """
 
     def __init__(
-        self, factory: Callable[[], Engine], backend: str, *, primitives_only: bool = False
+        self,
+        factory: Callable[[], Engine],
+        backend: str,
+        *,
+        primitives_only: bool = False,
+        falls_back: bool = False,
     ) -> None:
         self.engine = factory()
-        self.engine.fallback = "error"
+        self.falls_back = falls_back
+        self.engine.fallback = "allow" if falls_back else "error"
         self.device: Device = self.engine.open(backend)
         if primitives_only:
             for name, owner in list(self.engine.registry.state.kernels):

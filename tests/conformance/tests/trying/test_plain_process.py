@@ -67,8 +67,10 @@ ACME = """
 
     @hookimpl
     def tensorplug_kernels():
-        return (Clean(), wrong)
+        return KERNELS
 """
+SHOWN = "(Clean(), wrong)"
+HIDDEN = "(Clean(),) if 'conformance' in told() else (Clean(), wrong)"
 TELLS = {
     "modules": "repr([name for name in sys.modules if 'numpy' not in name])",
     "stack": "repr([frame.filename for frame in inspect.stack(0)])",
@@ -78,12 +80,14 @@ TELLS = {
     "ancestors": "above()",
 }
 ASK = f"""
+from dataclasses import replace
 from tensorplug_conformance.checks import Target, checks
 from tensorplug_conformance.running.worker import Worker
 worker = Worker(Target("acme", draw=5), 0)
 parts = [check.id for check in checks(2) if check.id.startswith({CHECK!r})]
+worker.target = replace(worker.target, falls_back=FALLS_BACK)
 verdict = worker.check(2, parts[sorted(worker.known).index("Multiply") % len(parts)])
-row = Worker(Target("acme"), 0).row("Multiply", "int32", "native")
+row = Worker(Target("acme", falls_back=FALLS_BACK), 0).row("Multiply", "int32", "native")
 print(verdict.status, verdict.message, row.status, sep="\\n")
 """
 
@@ -111,14 +115,25 @@ def test_a_backend_that_knows_the_examiner_is_caught(tell: str) -> None:
     assert "--again-seed 5" in message
 
 
-def _ran(tmp_path: Path, tell: str) -> tuple[str, str, str]:
+def test_a_wrong_kernel_that_is_hidden_from_the_examiner_is_caught() -> None:
+    """Where a backend need not have all kernels, it could leave out those that are wrong."""
+    with tempfile.TemporaryDirectory() as name:
+        status, message, row = _ran(Path(name), "environment", HIDDEN, falls_back=True)
+    assert row == "not claimed", "the saboteur must know the examiner"
+    assert status == "fail"
+    assert message == "a plain process has kernels that are hidden here: Multiply"
+
+
+def _ran(
+    tmp_path: Path, tell: str, kernels: str = SHOWN, *, falls_back: bool = False
+) -> tuple[str, str, str]:
     """Return the status of the check, its message, and the status of a row."""
     folder = tmp_path / "site"
-    install(folder, ACME.replace("TELL", TELLS[tell]))
+    install(folder, ACME.replace("TELL", TELLS[tell]).replace("KERNELS", kernels))
     here = tmp_path / "conformance"  # the examiner's folder
     here.mkdir()
     done = subprocess.run(
-        [sys.executable, "-c", ASK],
+        [sys.executable, "-c", ASK.replace("FALLS_BACK", str(falls_back))],
         cwd=here,
         env={**os.environ, "PYTHONPATH": str(folder), "RUN": "conformance"},
         capture_output=True,

@@ -100,7 +100,11 @@ def _repeated(
     content: Mapping[str, Any], signature: statement.Signature, number: int, console: Console
 ) -> int:
     """Run some rows that passed again, with other numbers; return 1 if one does not pass."""
-    target = Target(content["backend"]["name"], draw=secrets.randbelow(1 << 32))
+    target = Target(
+        content["backend"]["name"],
+        draw=secrets.randbelow(1 << 32),
+        falls_back=content.get("registered", False),
+    )
     if number < 1:
         _say(console, "nothing was repeated", "yellow")
         return 0

@@ -29,10 +29,15 @@ def _again(
     session = opened()
     known = sorted(entries(extension_tables()).items())[part::parts]
     asked = drawn(session, dict(known), level, target.draw)
+    lacking = [name for name, _ in known if session.registration(name) is None]
     try:
-        answers = ask(target.backend, asked, target.patience)
+        answers, native = ask(target.backend, asked, target.patience, lacking)
     except PlainProcessError as error:
         raise CheckFailedError(f"a plain process: {error}") from None
+    if native:
+        raise CheckFailedError(
+            f"a plain process has kernels that are hidden here: {', '.join(native)}"
+        )
     if asked and not answers:
         raise CheckFailedError("a plain process: no call ended in time")
     faults = list(misjudged(session, asked, answers))

@@ -27,7 +27,8 @@ class Target:
     """The backend under test: its name, and what builds engines (None: the plugins).
 
     ``seed``: of the ordinary inputs; ``draw``: of the cases that a plain process asks again;
-    ``limit``: seconds for a row or check.
+    ``limit``: seconds for a row or check. ``falls_back``: what the backend lacks may run on
+    another one, so that it can be asked about what it has.
     """
 
     backend: str
@@ -35,6 +36,7 @@ class Target:
     seed: int = 0
     draw: int = 0
     limit: float = 300.0
+    falls_back: bool = False
 
     @property
     def patience(self) -> float:

@@ -2,7 +2,7 @@
 
 In a second engine, after another one was closed, in a thread, deep in a recursion, in a forked
 child: every kernel must give the bits that it gave at first. This is a process of its own,
-``python -m ...circumstances LEVEL SECONDS BACKEND``, since some of it would disturb other checks.
+``python -m ...circumstances LEVEL SECONDS TARGET``, since some of it would disturb other checks.
 """
 
 from __future__ import annotations
@@ -22,17 +22,19 @@ import numpy as np
 
 from tensorplug.plugin import TensorplugError
 from tensorplug_conformance.checks.check import CheckFailedError, NotMeasuredError, Target
+from tensorplug_conformance.checks.probes import opened
 from tensorplug_conformance.checks.processes import tell, unpack
 from tensorplug_conformance.denominator import entries
 from tensorplug_conformance.extensions import extension_tables
 from tensorplug_conformance.primitives import PRIMITIVES
-from tensorplug_conformance.session import Session, engine_factory
 from tensorplug_conformance.trying.printing import printed
 from tensorplug_conformance.trying.soak import Call, calls_of, claimed_dtypes
 from tensorplug_conformance.trying.surroundings import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from tensorplug_conformance.session import Session
 
 
 _DEEP: Final = 400  # calls of Python
@@ -172,7 +174,7 @@ def _forked(calls: _Calls) -> list[str]:
 
 def _faults(level: int, seconds: float, target: Target) -> Iterator[tuple[str, list[str]]]:
     """Yield where the kernels were called, and what was wrong there."""
-    open_ = partial(Session, engine_factory(target.factory), target.backend)
+    open_ = partial(opened, target)
     session = open_()
     calls, left = first_calls(session, level, seconds)
     if left:
@@ -215,12 +217,9 @@ def _check(level: int, seconds: float, target: Target) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Make the calls: for a level, at first for so many seconds, of a backend.
-
-    The last argument is an engine factory, if there is one.
-    """
-    level, seconds, *rest = arguments
-    return tell(partial(_check, int(level), float(seconds), unpack(rest)))
+    """Make the calls: for a level, at first for so many seconds, of a target."""
+    level, seconds, target = arguments
+    return tell(partial(_check, int(level), float(seconds), unpack(target)))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Level 1: errors that come late, of a device that is told to fail. Each check is a process.
 
-``python -m ...late_errors NAME BACKEND``. The device gets a few calls at once, of which one fails.
+``python -m ...late_errors NAME TARGET``. The device gets a few calls at once, of which one fails.
 Its error must come with that call, a later one, a read or ``synchronize``, and be told once; it
 has the right class, and names the kernel. All other results are right.
 """
@@ -25,13 +25,14 @@ from tensorplug.errors import (
 )
 from tensorplug_conformance.checks.check import CheckFailedError, NotMeasuredError
 from tensorplug_conformance.checks.elsewhere import LATE
+from tensorplug_conformance.checks.probes import opened
 from tensorplug_conformance.checks.processes import tell, unpack
-from tensorplug_conformance.session import Session, engine_factory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tensorplug.plugin import Tensor
+    from tensorplug_conformance.session import Session
 
 
 _LIMIT: Final = 2.0  # seconds of a wait for a device that does not answer
@@ -211,9 +212,8 @@ def _is_lost(session: Session, kind: type[DeviceError], x: Tensor) -> None:
 
 def main(arguments: Sequence[str]) -> int:
     """Run one check of a backend; return the exit status."""
-    name, *rest = arguments
-    target = unpack(rest)
-    session = Session(engine_factory(target.factory), target.backend)
+    name, target = arguments
+    session = opened(unpack(target))
     return tell(lambda: judge(session, LATE[name]))
 
 

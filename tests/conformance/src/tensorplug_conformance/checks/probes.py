@@ -1,4 +1,4 @@
-"""Small programs that run in a process of their own: ``python -m ...probes NAME BACKEND``.
+"""Small programs that run in a process of their own: ``python -m ...probes NAME TARGET``.
 
 They print nothing when they pass, so that everything on stdout comes from the backend.
 """
@@ -66,7 +66,8 @@ def use_often(session: Session) -> None:
 
 def opened(target: Target) -> Session:
     """Return a session on the target."""
-    return Session(engine_factory(target.factory), target.backend)
+    factory = engine_factory(target.factory)
+    return Session(factory, target.backend, falls_back=target.falls_back)
 
 
 def discovery(target: Target) -> None:
@@ -246,9 +247,9 @@ PROBES: Final = {probe.__name__: probe for probe in _ALL}
 
 
 def main(arguments: list[str]) -> int:
-    """Run one probe: its name, the backend, and perhaps an engine factory."""
-    name, *rest = arguments
-    return tell(partial(PROBES[name], unpack(rest)))
+    """Run one probe: its name, and the target."""
+    name, target = arguments
+    return tell(partial(PROBES[name], unpack(target)))
 
 
 if __name__ == "__main__":

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import faulthandler
+import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import asdict
 from typing import IO, TYPE_CHECKING, Final
 
 from tensorplug.plugin import child_processes
@@ -27,15 +29,15 @@ PRINTED: Final = 64 << 20
 def run_module(module: str, target: Target, *before: str) -> str:
     """Run a module of this package in a new process; return what it printed.
 
-    Its arguments are those of ``before``, the name of the backend, and perhaps an engine factory.
+    Its arguments are those of ``before``, and the target as ``unpack`` reads it.
 
     Raises:
         CheckFailedError: it failed, died or hung.
         NotMeasuredError: it does not apply here.
 
     """
-    arguments = [*before, target.backend, *([target.factory] if target.factory else [])]
-    command = [sys.executable, *child_processes.module_arguments(module, *arguments)]
+    arguments = child_processes.module_arguments(module, *before, json.dumps(asdict(target)))
+    command = [sys.executable, *arguments]
     code, printed, errors = _ended(command, target.patience)
     lines = errors.strip().splitlines() or ["it does not say why"]
     last = "\n".join(lines[-_LINES:])
@@ -82,10 +84,9 @@ def _text(stream: IO[bytes]) -> str:
     return stream.read(PRINTED).decode(errors="replace")
 
 
-def unpack(arguments: Sequence[str]) -> Target:
-    """Return the target that ``run_module`` names in the last arguments."""
-    backend, *factory = arguments
-    return Target(backend, factory[0] if factory else None)
+def unpack(argument: str) -> Target:
+    """Return the target of the last argument that ``run_module`` gives."""
+    return Target(**json.loads(argument))
 
 
 def tell(check: Callable[[], None]) -> int:

@@ -19,6 +19,7 @@ from tensorplug.tensors.scratch_files import scratch_file
 from tensorplug_conformance import evidence, extensions
 from tensorplug_conformance.comparing.tolerances import tolerances
 from tensorplug_conformance.comparing.vendor import PROFILES, bounds
+from tensorplug_conformance.denominator import Selection
 from tensorplug_conformance.primitives import PRIMITIVES
 from tensorplug_conformance.reporting import expectations as expectations_
 from tensorplug_conformance.reporting.quoting import printable
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tensorplug_conformance.comparing.vendor import Profile
-    from tensorplug_conformance.denominator import Selection
     from tensorplug_conformance.reporting.expectations import Expectation
     from tensorplug_conformance.verdicts import Item, Outcome
 
@@ -44,6 +44,7 @@ __all__ = [
     "limited",
     "parse",
     "read",
+    "registered",
     "schema",
     "verdict",
     "write",
@@ -106,6 +107,7 @@ def assemble(
         "tensorplug": metadata.version("tensorplug"),
         "level": level,
         "partial": partial,
+        **({"registered": True} if selection == Selection(registered=True) else {}),
         "interrupted": bool(missing),
         "profile": profile,
         "conformant": None if partial else not strict,
@@ -149,6 +151,16 @@ def limited(report: Mapping[str, Any]) -> str:
         return ""
     beyond = sum(row.get("beyond", 0) for row in report["rows"])
     return f"a tensor has {largest:,} bytes at most, it declares: {beyond} cases need a larger one"
+
+
+def registered(report: Mapping[str, Any]) -> str:
+    """Return how many kernels a partial certificate is about; empty if the report is none."""
+    if not report.get("registered"):
+        return ""
+    passed = {row["kernel"] for row in report["rows"] if row["vendor"] in PASSED}
+    others = len(passed - PRIMITIVES)
+    more = f" and {others} more" if others else ""
+    return f"{len(passed & PRIMITIVES)} of {len(PRIMITIVES)} kernels{more}"
 
 
 def verdict(report: Mapping[str, Any], profile: Profile) -> Mapping[str, Any]:

@@ -202,7 +202,12 @@ def reproduce(
         example_case = None
     if example_case is None:
         raise UnknownCaseError(f"this suite has no case {case!r} of {kernel} in {dtype}")
-    session = Session(engine_factory(factory), backend, primitives_only=mode == "decomposed")
+    session = Session(
+        engine_factory(factory),
+        backend,
+        primitives_only=mode == "decomposed",
+        falls_back=mode == "native",  # layouts may need kernels that a partial backend lacks
+    )
     failure = run_case(session, entry, row, example_case)
     what = f"{backend}: {kernel} {dtype} {mode}, case {case!r}"
     lines = [] if failure is None else [failure.message]

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from tensorplug_conformance.reporting.quoting import for_terminal
 from tensorplug_conformance.reporting.rendering.others import COLUMNS, others
-from tensorplug_conformance.reporting.report import limited, verdict
+from tensorplug_conformance.reporting.report import limited, registered, verdict
 from tensorplug_conformance.verdicts import BLOCKING, PASSED
 
 if TYPE_CHECKING:
@@ -33,8 +33,9 @@ def show(report: Mapping[str, Any], console: Console) -> None:
     console.print(f"[bold]{for_terminal(backend['name'])}[/] {place}")
     suite = report["suite"]
     counted = report["denominator"]
+    scope = "the kernels it registers" if registered(report) else f"level {report['level']}"
     console.print(
-        f"suite {suite['version']}, tolerances {suite['tolerances']}, level {report['level']}, "
+        f"suite {suite['version']}, tolerances {suite['tolerances']}, {scope}, "
         f"seed {suite['seed']}, {suite['examples']} examples per row: {counted['rows']} rows, "
         f"{counted['cases']} cases, "
         f"{report['totals']['cases_passed']} cases passed in {report['seconds']:.0f} s",
@@ -124,6 +125,12 @@ def _verdict(report: Mapping[str, Any]) -> str:
     reasons = for_terminal("; ".join(report["blocked_by"]))
     if report["interrupted"]:
         return f"[bold yellow]interrupted, certifies nothing[/]: {reasons}"
+    certified = registered(report)
+    if certified and not vendor["blocked_by"]:
+        bounds = f" within a vendor's bounds, not strictly: {reasons}" if reasons else ", strictly"
+        return f"[bold green]partial[/]: certified for {certified}{bounds}; not conformant"
+    if certified:
+        return f"[bold red]partial, not certified[/]: {reasons}"
     if report["conformant"] is None:
         more = for_terminal("; ".join(vendor["blocked_by"])) or "nothing failed"
         also = f" (within a vendor's bounds: {more})" if reasons and more != reasons else ""

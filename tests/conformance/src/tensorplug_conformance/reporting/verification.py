@@ -9,7 +9,7 @@ from tensorplug_conformance import SUITE_VERSION, evidence
 from tensorplug_conformance.checks import checks
 from tensorplug_conformance.comparing.tolerances import tolerances
 from tensorplug_conformance.comparing.vendor import PROFILES, bounds
-from tensorplug_conformance.denominator import Row, entries, fingerprint, rows
+from tensorplug_conformance.denominator import Row, Selection, entries, fingerprint, rows
 from tensorplug_conformance.extensions import extension_tables
 from tensorplug_conformance.reporting import report
 from tensorplug_conformance.trying.needs import LEAST_LIMIT
@@ -61,8 +61,11 @@ def _denominator(content: Mapping[str, Any]) -> list[str]:
     foreign = sorted({row.kernel for row in listed} - set(known))
     if foreign:
         return [*faults, f"no cases here for {', '.join(foreign)}: is an extension missing?"]
-    if not content["partial"]:
-        whole = [row for level in range(content["level"] + 1) for row in rows(level, known)]
+    registered = content.get("registered", False)
+    if registered or not content["partial"]:
+        takes = Selection(registered=registered).takes
+        levels = range(content["level"] + 1)
+        whole = [row for level in levels for row in rows(level, known) if takes(row)]
         missing = set(whole) - set(listed)
         if missing:
             some = ", ".join(f"{row.kernel} {row.dtype} {row.mode}" for row in sorted(missing)[:3])
@@ -79,7 +82,7 @@ def _checks(content: Mapping[str, Any]) -> list[str]:
     """Compare the checks with those that a whole run has."""
     listed = Counter((check["level"], check["check"]) for check in content["checks"])
     faults = [f"two verdicts on check {name!r}" for (_, name), n in listed.items() if n > 1]
-    if content["partial"]:
+    if content["partial"] and not content.get("registered"):
         return faults
     levels = range(content["level"] + 1)
     whole = {(check.level, check.id) for level in levels for check in checks(level)}

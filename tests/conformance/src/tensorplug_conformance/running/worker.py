@@ -60,7 +60,10 @@ class Worker:
         if primitives_only not in self._sessions:
             factory = engine_factory(self.target.factory)
             self._sessions[primitives_only] = Session(
-                factory, self.target.backend, primitives_only=primitives_only
+                factory,
+                self.target.backend,
+                primitives_only=primitives_only,
+                falls_back=self.target.falls_back,
             )
         return self._sessions[primitives_only]
 

@@ -65,7 +65,7 @@ import tensorplug as tp
 
 end = time.monotonic() + SECONDS
 with open(0, "rb") as file:
-    backend, calls = pickle.load(file)
+    backend, calls, kernels = pickle.load(file)
 results = []
 
 
@@ -82,8 +82,9 @@ with tp.use_backend(backend):
         if time.monotonic() > end:
             break
         results.append(compute(*call))
+    native = [name for name in kernels if tp.explain(name).how == "native"]
 with open(NAME, "wb") as file:
-    pickle.dump(results, file)
+    pickle.dump((results, native), file)
 """
 
 
@@ -130,13 +131,17 @@ def _runs(session: Session, entry: CaseEntry, case: Case) -> bool:
         how, _ = session.how(entry.spec, case)
     except TensorplugError:  # a row of its own fails then
         return False
-    return how in ("native", "decomposed", "widened", "host")
+    ways = ("native",) if session.falls_back else ("native", "decomposed", "widened", "host")
+    return how in ways
 
 
-def ask(backend: str, asked: Sequence[Asked], seconds: float) -> list[Any]:
+def ask(
+    backend: str, asked: Sequence[Asked], seconds: float, kernels: Sequence[str] = ()
+) -> tuple[list[Any], list[str]]:
     """Return what a plain process computes: for each case a list of arrays, or an error's text.
 
     A device's compiler may need too long for all of them: then the last cases have no answer.
+    Also return which of ``kernels`` the backend registers there.
 
     Raises:
         PlainProcessError: it does not get to its end in time, or prints.
@@ -150,12 +155,14 @@ def ask(backend: str, asked: Sequence[Asked], seconds: float) -> list[Any]:
             "SECONDS", repr(_BEGINNING * seconds)
         )
         (folder / f"x{program}.py").write_text(text, "utf-8")
-        (folder / questions).write_bytes(pickle.dumps((backend, calls)))
+        (folder / questions).write_bytes(pickle.dumps((backend, calls, kernels)))
         _run(folder, f"x{program}", questions, seconds)
         printed = (folder / "printed.txt").read_bytes().decode("utf-8", errors="replace")
         if printed:
             raise PlainProcessError(f"it printed {printed[:_QUOTED]!r}")
-        answers: list[Any] = pickle.loads((folder / results).read_bytes())  # its own
+        answers: tuple[list[Any], list[str]] = pickle.loads(  # its own
+            (folder / results).read_bytes()
+        )
         return answers
 
 

@@ -71,7 +71,8 @@ def run_row(
         verdict.status = verdict.vendor = "unsupported dtype"
         verdict.unsupported = len(cases)
         return verdict
-    optional = row.mode == "native" and row.kernel not in PRIMITIVES
+    demanded = row.kernel in PRIMITIVES and not session.falls_back
+    optional = row.mode == "native" and not demanded
     if optional and not claimed(session, row.kernel, dtype):
         verdict.status = verdict.vendor = "not claimed"
         return verdict

@@ -152,12 +152,12 @@ class Trial:
         others = ("widened", "host") if self.row.mode == "decomposed" else ("widened",) * primitive
         if how in (self.row.mode, *others):
             return
-        if how == "fallback":
-            raise WrongResultError(f"it ran on another backend ({reasons})")
         if self.row.mode == "native" and primitive:
             raise KernelNotFoundError(f"a primitive kernel must be native ({reasons})")
         if self.row.mode == "native" and (how == "widened" or "declined" in reasons):
             raise DeclinedError(reasons)
+        if how == "fallback":
+            raise WrongResultError(f"it ran on another backend ({reasons})")
         raise WrongResultError(f"it ran {how}, not {self.row.mode} ({reasons})")
 
     def decoys(self) -> list[Any]:

@@ -12,12 +12,14 @@ import numpy as np
 import tensorplug as tp
 from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.checks.check import Check, CheckFailedError, Target
+from tensorplug_conformance.checks.probes import opened
 from tensorplug_conformance.checks.processes import run_module, unpack
 from tensorplug_conformance.checks.programs.training import TRAININGS, Run
-from tensorplug_conformance.session import Session, engine_factory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from tensorplug_conformance.session import Session
 
 
 _STEPS: Final = 5
@@ -77,9 +79,8 @@ _MARK: Final = "result: "
 
 
 def main(arguments: list[str]) -> int:
-    """Print the hashes of all programs for a backend, perhaps with an engine factory."""
-    target = unpack(arguments)
-    session = Session(engine_factory(target.factory), target.backend)
+    """Print the hashes of all programs for a target."""
+    session = opened(unpack(arguments[-1]))
     sys.stdout.writelines(f"{_MARK}{digest}\n" for digest in digests(session))
     return 0
 

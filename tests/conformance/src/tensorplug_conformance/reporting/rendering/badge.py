@@ -5,6 +5,8 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
+from tensorplug_conformance.reporting.report import registered
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -15,29 +17,37 @@ _GREY: Final = "#5f6368"
 _BLUE: Final = "#1f6587"  # within a vendor's bounds
 _LETTER: Final = 6.6  # pixels, of Verdana at 11; textLength makes it exact
 _PAD: Final = 10
+PARTIAL_RUN: Final = "partial run"
 _AGAINST: Final = ("fail", "fallback", "missing", "expected fail")
 
 
 def standing(report: Mapping[str, Any]) -> str:
     """Return the level that a report proves, in a few words.
 
-    A level alone is proved strictly; one within a vendor's bounds is called so.
+    A level alone is proved strictly; one within a vendor's bounds is called so. What proves
+    none, but the kernels that the backend registers, is called partial.
     """
-    if report["conformant"] is None:
-        return "partial run"
     level = f"level {report['level']}"
+    if report["conformant"] is None:
+        if not registered(report):
+            return PARTIAL_RUN
+        level = "partial"
+        if not report["vendor"]["blocked_by"]:
+            by_vendor = ", vendor" if report["blocked_by"] else ""
+            return f"partial ({registered(report)}{by_vendor})"
     if report["conformant"]:
         return level
     if report["vendor"]["conformant"]:
         return f"{level} (vendor)"
     count = sum(report["totals"]["rows"].get(status, 0) for status in _AGAINST)
-    return f"{level}: {count} rows fail" if count else "not conformant"
+    failing = f"{level}: {count} rows fail" if count else ""
+    return failing or ("partial: not certified" if registered(report) else "not conformant")
 
 
 def colour(report: Mapping[str, Any]) -> str:
     """Return the colour of what ``standing`` says."""
     if report["conformant"] is None:
-        return _GREY
+        return _RED if registered(report) and report["vendor"]["blocked_by"] else _GREY
     if report["conformant"]:
         return _GREEN
     return _BLUE if report["vendor"]["conformant"] else _RED

@@ -17,7 +17,7 @@ from tensorplug_conformance.reporting.rendering.coverage import coverage
 from tensorplug_conformance.reporting.rendering.others import COLUMNS, others
 from tensorplug_conformance.reporting.rendering.repeating import commands, row_command
 from tensorplug_conformance.reporting.rendering.speed import speed
-from tensorplug_conformance.reporting.report import limited
+from tensorplug_conformance.reporting.report import limited, registered
 from tensorplug_conformance.reporting.reproduction import script
 from tensorplug_conformance.verdicts import BLOCKING, PASSED
 
@@ -38,6 +38,7 @@ def page(report: Mapping[str, Any]) -> str:
     return _template().render(
         report=report,
         standing=standing(report),
+        registered=registered(report),
         badge=badge(report),
         dtypes=_dtypes(report),
         families=_families(report),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tensorplug_conformance.reporting.quoting import for_markdown
 from tensorplug_conformance.reporting.rendering.badge import standing
 from tensorplug_conformance.reporting.rendering.others import COLUMNS, others
-from tensorplug_conformance.reporting.report import limited
+from tensorplug_conformance.reporting.report import limited, registered
 from tensorplug_conformance.verdicts import BLOCKING, PASSED
 
 if TYPE_CHECKING:
@@ -31,8 +31,14 @@ def summary(report: Mapping[str, Any]) -> str:
     passed = f"{report['totals']['cases_passed']} cases passed"
     versions = f"suite {suite['version']}, tolerances {suite['tolerances']}, seed {suite['seed']}"
     versions += f", {suite['examples']} random examples per row"
+    certified = f"certified for {registered(report)}, {_VERDICTS[False]}"
     judged = [
-        f"{name}: {_VERDICTS[verdict['conformant']]}"
+        f"{name}: "
+        + (
+            certified
+            if registered(report) and not verdict["blocked_by"]
+            else _VERDICTS[verdict["conformant"]]
+        )
         for name, verdict in (("strict", report), ("vendor", report["vendor"]))
     ]
     counts = f"{counted['rows']} rows, {counted['cases']} cases, {passed}"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tensorplug_conformance.reporting.quoting import for_markdown
 from tensorplug_conformance.reporting.rendering.badge import badge, colour, standing
 from tensorplug_conformance.reporting.rendering.sections import PLACE, kept
+from tensorplug_conformance.reporting.report import registered
 from tensorplug_conformance.verdicts import BLOCKING
 
 if TYPE_CHECKING:
@@ -37,7 +38,8 @@ was measured, none is written by hand. A cell says in how many dtypes the backen
 - **decomposed**: made of its primitives, by the core
 - **failed**: wrong in some case, in the dtypes that are named
 - **unsupported**: the backend declares none of the kernel's dtypes
-- **·**: the report's level does not try it (level 2: the primitives, natively)
+- **·**: the report does not try it (level 2: the primitives, natively; partial: the kernels that
+  the backend registers)
 - **∂**: gradients pass in every dtype in which they are tried
 """
 
@@ -91,7 +93,7 @@ def _backends(reports: Iterable[Report]) -> list[str]:
                 f"![{backend['name']}: {standing(report)}]({BADGES}/{backend['name']}.svg)",
                 for_markdown(f"{backend['name']}, {source}"),
                 for_markdown(backend.get("device", "?")),
-                str(report["level"]),
+                "partial" if registered(report) else str(report["level"]),
                 *(str(counts[state]) for state in ("native", "decomposed", "failed")),
                 str(report["totals"]["cases_passed"]),
                 f"{suite['version']}, tolerances {suite['tolerances']}",
@@ -144,7 +146,9 @@ def _cell(rows: Sequence[Mapping[str, Any]]) -> str:
     parts = {how: _passed(rows, how) for how in ("native", "widened", "decomposed")}
     parts["decomposed"] -= parts["native"]
     text = ", ".join(f"{how} {len(dtypes)}" for how, dtypes in parts.items() if dtypes)
-    return f"{text}{' ∂' if _passed(rows, 'gradient') else ''}" if text else "unsupported"
+    if text:
+        return f"{text}{' ∂' if _passed(rows, 'gradient') else ''}"
+    return "·" if any(row["status"] == "not claimed" for row in rows) else "unsupported"
 
 
 def table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> list[str]:
