@@ -139,17 +139,14 @@ sleep:
 
 
 def _text() -> str:
-    features = processor.features()
-    name, told = "", ""
+    features, name, told = processor.features(), "", ""
     if features.get("sse2"):
         name = "llvm.x86.sse2.pause"
     elif features.get("neon"):
         name, told = "llvm.aarch64.hint", "i32 1"
     text = _TEXT.replace("LOST", str(_LOST))
-    if not name:
-        return text.replace("PAUSE", "")
-    declared = f"declare void @{name}({told.partition(' ')[0]})\n"
-    return text.replace("PAUSE", f"call void @{name}({told})") + declared
+    declared = f"declare void @{name}({told.partition(' ')[0]})\n" if name else ""
+    return text.replace("PAUSE", f"call void @{name}({told})" if name else "") + declared
 
 
 def patience(work: int) -> int:

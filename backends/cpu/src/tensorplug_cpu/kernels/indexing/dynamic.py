@@ -20,13 +20,16 @@ kernels = Kernels()
 
 def _make_key(lengths: Shape, sizes: Shape) -> Callable[[Sequence[int]], tuple[Any, ...]]:
     """Return what makes the key of a window of its starts, which it moves into the axes."""
-    axes = [(length, length - size, size) for length, size in zip(lengths, sizes, strict=True)]
+    both = enumerate(zip(lengths, sizes, strict=True))
+    moved = [(axis, length, size) for axis, (length, size) in both if size < length]
+    whole = [slice(None)] * len(lengths)
 
     def key(starts: Sequence[int]) -> tuple[Any, ...]:
-        slices = []
-        for at, (length, last, size) in zip(starts, axes, strict=True):
-            first = min(max(at + length if at < 0 else at, 0), last)
-            slices.append(slice(first, first + size))
+        slices = whole.copy()
+        for axis, length, size in moved:
+            at = starts[axis]
+            first = min(max(at + length if at < 0 else at, 0), length - size)
+            slices[axis] = slice(first, first + size)
         return tuple(slices)
 
     return key
