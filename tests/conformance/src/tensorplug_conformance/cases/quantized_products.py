@@ -96,8 +96,8 @@ def quantized_mat_mul(corpus: Corpus) -> Iterator[Case]:
         ]
         yield Case(f"{name}, zero points", (*_factors(a, b, types), *scales, *offsets))
         if of_b is not None:
-            inputs = (*_factors(a, b, types), *scales, None, None, corpus.ordinary(of_b))
-            yield Case(f"{name}, offsets", inputs)
+            offset = corpus.ordinary(of_b)
+            yield Case(f"{name}, offsets", (*_factors(a, b, types), *scales, None, None, offset))
     for types in (*_TYPES, *_SHORT):
         who = " times ".join(types)
         factors = _factors((3, 5), (5, 4), types)
