@@ -13,13 +13,14 @@ import numpy as np
 
 import tensorplug as tp
 from tensorplug_cpu.extensions import share_out
-from tensorplug_example_minimal.backend import Box
+from tensorplug_example_minimal.kernels import launch
 from tensorplug_opencl.extensions import c_type, program
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tensorplug.plugin import KernelSpec, TensorType
+    from tensorplug_example_minimal.backend import Box, MinimalBackend
     from tensorplug_opencl.extensions import DeviceBuffer, OpenCLBackend
 
     Array = np.ndarray[Any, np.dtype[Any]]
@@ -51,15 +52,25 @@ def on_cpu(x: Array, *, radius: int, sigma_space: float, sigma_range: float) -> 
     return _filter(x, radius, sigma_space, sigma_range, share_out)
 
 
-def on_minimal(x: Box, *, radius: int, sigma_space: float, sigma_range: float) -> Box:
-    """Filter in one thread. A buffer is a box around an array."""
+def on_minimal(
+    x: Box,
+    *,
+    radius: int,
+    sigma_space: float,
+    sigma_range: float,
+    backend: MinimalBackend,
+    out: TensorType,
+) -> Any:
+    """Filter in one thread, by a program that the device runs later on a view of its memory."""
 
     def in_turn(work: Callable[[int], None], count: int) -> None:
-        with np.errstate(all="ignore"):  # infinities are values
-            for number in range(count):
-                work(number)
+        for number in range(count):
+            work(number)
 
-    return Box(_filter(x.array, radius, sigma_space, sigma_range, in_turn))
+    def program(x: Array, *, out: Array) -> None:
+        out[...] = _filter(x, radius, sigma_space, sigma_range, in_turn)
+
+    return launch(program, x, backend=backend, out=out)
 
 
 def _filter(

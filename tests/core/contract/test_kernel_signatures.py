@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import operator
 import re
 
+import numpy as np
 import pytest
 
 from tensorplug.contract import signatures
@@ -13,6 +15,9 @@ from tensorplug.errors import RegistrationError
 
 def right(a, b, *, axis): ...
 def by_position_only(a, b, /): ...
+def other_names(p, q, /): ...
+def three(p, q, r, /): ...
+def one_of_them(p, /, b): ...
 def swapped(b, a): ...
 def misspelt(a, b, *, axes): ...
 def attribute_first(a, b, axis): ...
@@ -25,6 +30,13 @@ HERE = "test_kernel_signatures"
 SPLIT = [  # function, what it asks for besides the inputs, or parts of the message
     (right, ("axis",)),
     (by_position_only, ()),
+    (other_names, ()),
+    (np.add, ()),
+    (operator.add, ()),
+    (np.negative, ["numpy.negative has the parameters (x"]),
+    (np.divmod, ["numpy.divmod has the parameters (x1, x2"]),
+    (np.matmul, ["numpy.matmul has the parameters (x1, x2"]),
+    (one_of_them, ["one_of_them has the parameters (p, b)"]),
     (
         swapped,
         ["swapped has the parameters (b, a)", "keyword-only parameters: (a, b, *, axis, out)"],
@@ -49,6 +61,12 @@ def test_check_split(function, result):
     text = str(caught.value)
     assert text.startswith("the role: ")
     assert all(part in text for part in result)
+
+
+def test_three_inputs_need_names():
+    with pytest.raises(RegistrationError, match=re.escape("must have the inputs first")):
+        signatures.check_split(three, "role", ("a", "b", "c"), ())
+    assert signatures.check_split(np.negative, "role", ("x",), ("axis",)) == ()
 
 
 def test_check_split_without_extras_names_the_inputs_alone():

@@ -53,6 +53,41 @@ def test_kernels(how):
     assert [entry.function for entry in table] == [kernel]
 
 
+def launch(program, *inputs, backend, out, **asked):
+    return program, inputs, backend, out, asked
+
+
+def test_a_table_launches_its_programs():
+    table = KernelTable(launch)
+    program = table.register(BINARY)(lambda a, b, *, axis: None)  # noqa: ARG005
+    (entry,) = table
+    assert sorted(entry.asks) == ["axis", "backend", "out"]
+    run = entry.function(1, 2, axis=3, backend="device", out="type")
+    assert run == (program, (1, 2), "device", "type", {"axis": 3})
+    with pytest.raises(
+        RegistrationError, match=r"twice: .*lambda> in line \d+ and .*kernel_again"
+    ):
+        table.register(BINARY)(kernel_again)
+    with pytest.raises(RegistrationError, match=r"kernel 'Two': .*misnamed has the parameters"):
+        table.register(TWO)(misnamed)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda program, *inputs, device, **asked: None,  # noqa: ARG005
+        lambda program, *inputs: None,  # noqa: ARG005
+        lambda program, inputs, **asked: None,  # noqa: ARG005
+        lambda *inputs, **asked: None,  # noqa: ARG005
+        lambda **asked: None,  # noqa: ARG005
+        3,
+    ],
+)
+def test_a_launch_of_another_form_is_refused(wrong):
+    with pytest.raises(RegistrationError, match="KernelTable: "):
+        KernelTable(wrong)
+
+
 def test_gradients():
     table = GradientTable()
     assert table.wrt(BINARY, "a")(rule) is rule

@@ -1,32 +1,34 @@
 """The optional methods of a backend, which are looked up once when a device is opened.
 
+You need none of these to start. They stand in the order of what programs gain by them.
+
 ===================  =======================================  =================================
 field                methods of the backend                   without them
 ===================  =======================================  =================================
-``survives_fork``    the property ``survives_fork``           a forked child cannot use it
-``counts_buffers``   ``live_buffers``, ``counts``,            debug mode does not check for
-                     ``stop_counting``                        leaks
-``measure``          ``measure``                              profiles use the host's clock
-``trim``             ``trim``                                 ``trim_memory`` does nothing
-``shares_memory``    ``share_from_host``, ``share_to_host``   other libraries get copies
-``exchanges``        ``dlpack_device``, ``to_dlpack``,         other libraries get copies in host
-                     ``from_dlpack``                          memory
-``exclusive``        ``exclusive``                            each assignment copies the tensor
 ``groups``           ``compile_group``, ``functions``,        kernels run one by one
                      ``least_group``
 ``programs``         ``compiler``, ``take_calls``,            calls run as groups, or one by one
                      ``compile_program``, ``load_program``
-``loops``            ``compile_loop``                         loops run step by step
+``exclusive``        ``exclusive``                            each assignment copies the tensor
 ``reuses``           ``owns_memory``                          groups take new memory
+``shares_memory``    ``share_from_host``, ``share_to_host``   other libraries get copies
+``exchanges``        ``dlpack_device``, ``to_dlpack``,         other libraries get copies in host
+                     ``from_dlpack``                          memory
+``loops``            ``compile_loop``                         loops run step by step
 ``binds``            ``bind_constants``                       each run prepares constants again
-``widens``           the property ``widens``                  kernels without ``dtypes=`` compute
-                                                             with bfloat16 in float32
-``flushes``          the property ``flushes_subnormals``      subnormal numbers are kept
-``largest_buffer``   the property ``largest_buffer``          the memory alone limits tensors
-``kernel_guide``     the property ``kernel_guide``            errors name its documentation
+``measure``          ``measure``                              profiles use the host's clock
+``trim``             ``trim``                                 ``trim_memory`` does nothing
+``counts_buffers``   ``live_buffers``, ``counts``,            debug mode does not check for
+                     ``stop_counting``                        leaks
 ``explain_loss``     ``explain_loss``                         a lost device must be removed before
                                                               another opens
 ``inject_fault``     ``inject_fault``                         the suite does not see its errors
+``survives_fork``    the property ``survives_fork``           a forked child cannot use it
+``flushes``          the property ``flushes_subnormals``      subnormal numbers are kept
+``largest_buffer``   the property ``largest_buffer``          the memory alone limits tensors
+``widens``           the property ``widens``                  kernels without ``dtypes=`` compute
+                                                             with bfloat16 in float32
+``kernel_guide``     the property ``kernel_guide``            errors name its documentation
 ===================  =======================================  =================================
 """
 
@@ -63,26 +65,29 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """The optional methods of one backend; None or False if it lacks them."""
+    """The optional methods of one backend; None or False if it lacks them.
 
-    survives_fork: bool = False
-    counts_buffers: CountsBuffers | None = None
-    measure: Callable[[], Callable[[], int]] | None = None
-    trim: Callable[[], int] | None = None
-    shares_memory: SharesHostMemory | None = None
-    exchanges: ExchangesDeviceMemory | None = None
-    exclusive: Callable[[Buffer], ExclusiveBuffer | None] | None = None
+    You need none of these to start; they stand in the order of what programs gain by them.
+    """
+
     groups: CompilesGroups | None = None
     programs: CompilesPrograms | None = None
-    loops: CompilesLoops | None = None
+    exclusive: Callable[[Buffer], ExclusiveBuffer | None] | None = None
     reuses: ReusesMemory | None = None
+    shares_memory: SharesHostMemory | None = None
+    exchanges: ExchangesDeviceMemory | None = None
+    loops: CompilesLoops | None = None
     binds: BindsConstants | None = None
-    widens: frozenset[DType] = dt.WIDENED
-    flushes: frozenset[DType] = frozenset()
-    largest_buffer: int | None = None
-    kernel_guide: str = ""
+    measure: Callable[[], Callable[[], int]] | None = None
+    trim: Callable[[], int] | None = None
+    counts_buffers: CountsBuffers | None = None
     explain_loss: Callable[[], str] | None = None
     inject_fault: Callable[[type[DeviceError]], str] | None = None
+    survives_fork: bool = False
+    flushes: frozenset[DType] = frozenset()
+    largest_buffer: int | None = None
+    widens: frozenset[DType] = dt.WIDENED
+    kernel_guide: str = ""
 
 
 def of(backend: Backend) -> Capabilities:
@@ -111,24 +116,24 @@ def of(backend: Backend) -> Capabilities:
     loses = _find(backend, ReportsLoss)
     injects = _find(backend, InjectsFaults)
     return Capabilities(
-        survives_fork=bool(getattr(backend, "survives_fork", False)),
-        counts_buffers=_find(backend, CountsBuffers),
-        measure=measures and measures.measure,
-        trim=trims and trims.trim,
-        shares_memory=_find(backend, SharesHostMemory),
-        exchanges=_find(backend, ExchangesDeviceMemory),
-        exclusive=overwrites and overwrites.exclusive,
         groups=groups,
         programs=_find(backend, CompilesPrograms),
-        loops=_find(backend, CompilesLoops),
+        exclusive=overwrites and overwrites.exclusive,
         reuses=_find(backend, ReusesMemory),
+        shares_memory=_find(backend, SharesHostMemory),
+        exchanges=_find(backend, ExchangesDeviceMemory),
+        loops=_find(backend, CompilesLoops),
         binds=_find(backend, BindsConstants),
-        widens=frozenset(getattr(backend, "widens", dt.WIDENED)),
-        flushes=frozenset(getattr(backend, "flushes_subnormals", ())),
-        largest_buffer=getattr(backend, "largest_buffer", None),
-        kernel_guide=guide,
+        measure=measures and measures.measure,
+        trim=trims and trims.trim,
+        counts_buffers=_find(backend, CountsBuffers),
         explain_loss=loses and loses.explain_loss,
         inject_fault=injects and injects.inject_fault,
+        survives_fork=bool(getattr(backend, "survives_fork", False)),
+        flushes=frozenset(getattr(backend, "flushes_subnormals", ())),
+        largest_buffer=getattr(backend, "largest_buffer", None),
+        widens=frozenset(getattr(backend, "widens", dt.WIDENED)),
+        kernel_guide=guide,
     )
 
 

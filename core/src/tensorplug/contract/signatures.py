@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import inspect
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
 
 from tensorplug.errors import RegistrationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+_UNNAMED: Final = 2  # inputs that need no names: with more, their order is easily mistaken
+_REST = [inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD]
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
@@ -85,12 +89,17 @@ def check_split(
 ) -> tuple[str, ...]:
     """Check a function of ``inputs`` (in order) and keyword-only extras; return the extras.
 
+    One or two inputs need no names in a function that takes them by position alone: a ufunc, or
+    one such as ``operator.neg``.
+
     Raises:
         RegistrationError: the parameters are not allowed.
 
     """
-    positional, keywords = named(function, role)
     allowed = tuple(may_ask)
+    if 0 < len(inputs) <= _UNNAMED and _takes_by_position(function) == len(inputs):
+        return ()
+    positional, keywords = named(function, role)
     if positional != inputs or not set(keywords) <= set(allowed):
         actual = ", ".join([*positional, "*", *keywords] if keywords else positional)
         possible = ", ".join([*inputs, "*", *allowed] if allowed else inputs)
@@ -99,6 +108,43 @@ def check_split(
             f"first, then any of the others as keyword-only parameters: ({possible})"
         )
     return keywords
+
+
+def asked_by_launch(launch: Callable[..., Any], may_ask: Iterable[str]) -> tuple[str, ...]:
+    """Check the ``launch`` of a table of kernels; return what it names for itself.
+
+    Raises:
+        RegistrationError: it does not take ``(program, *inputs, **asked)``, or names other things.
+
+    """
+    role, form = "KernelTable: launch", "(program, *inputs, **asked)"
+    if not callable(launch):
+        raise RegistrationError(f"{role} must be a function of {form}, got {launch!r}")
+    declared = inspect.signature(launch).parameters.values()
+    keywords = tuple(p.name for p in declared if p.kind is p.KEYWORD_ONLY)
+    kinds = [p.kind for p in declared if p.kind is not p.KEYWORD_ONLY]
+    if not set(keywords) <= set(may_ask) or kinds[1:] != _REST or kinds[0] not in _POSITIONAL:
+        raise RegistrationError(
+            f"{role}: {location(launch)} has the parameters {inspect.signature(launch)}; it must "
+            f"take {form}, and may name {', '.join(may_ask)} for itself, keyword-only"
+        )
+    return keywords
+
+
+def _takes_by_position(function: Any) -> int:
+    """Return how many inputs a function takes that has no names for them, and nothing else.
+
+    It is a ufunc, or all its parameters are positional-only; 0 for others.
+    """
+    if isinstance(function, np.ufunc):
+        return function.nin if function.nout == 1 and not function.signature else 0
+    if isinstance(function, FunctionType) and not function.__code__.co_posonlyargcount:
+        return 0  # the usual case, without the slow ``inspect``
+    try:
+        declared = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # ``named`` says so
+        return 0
+    return len(declared) if all(p.kind is p.POSITIONAL_ONLY for p in declared) else 0
 
 
 def check_names(

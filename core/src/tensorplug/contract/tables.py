@@ -6,10 +6,13 @@ before the engine takes them.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from tensorplug.contract import signatures
 from tensorplug.contract.entries import (
+    KERNEL_EXTRAS,
     DecompositionEntry,
     Entry,
     KernelEntry,
@@ -60,6 +63,8 @@ class Table(Generic[E]):
 
 def _location(entry: Entry) -> str:
     function = getattr(entry, "function", None) or getattr(entry, "rule", None)
+    if isinstance(function, partial):  # of ``launch``
+        function = function.args[0]
     return signatures.location(function) if function else "a statement"
 
 
@@ -69,7 +74,34 @@ class KernelTable(Table[KernelEntry]):
     ``override=True`` states that an entry replaces one that another plugin registered; without
     it, a second registration is an error that names both owners. The same holds for the other
     tables.
+
+    Args:
+        launch: how the functions that ``register`` decorates run, if not by themselves. They are
+            then programs of the device, and a call is ``launch(program, *inputs, **asked)``,
+            with the buffers of the call. ``launch`` may name ``backend`` and ``out`` for itself,
+            keyword-only; ``**asked`` is what the program asks for besides.
+
+    Raises:
+        RegistrationError: ``launch`` names something else.
+
+    Example:
+        The programs of a device whose driver gets handles::
+
+            def launch(program, *inputs, backend, out, **attributes):
+                result = backend.allocate(out)
+                backend.driver.run(program, [x.handle for x in inputs], result.handle, attributes)
+                return result
+
+
+            kernels = KernelTable(launch)
+            kernels.register(specs.NEG)(np.negative)
+
     """
+
+    def __init__(self, launch: Callable[..., Any] | None = None) -> None:
+        super().__init__()
+        self._launch = launch
+        self._asks = () if launch is None else signatures.asked_by_launch(launch, KERNEL_EXTRAS)
 
     def register(
         self,
@@ -85,17 +117,24 @@ class KernelTable(Table[KernelEntry]):
         It may ask for any attribute (``attributes``: a dict of all of them), for ``backend``
         (the Backend object) and for ``out`` (the inferred output type, a tuple of them if there
         are several outputs). It returns
-        a buffer, or a sequence of them for several outputs, and never writes into an input.
+        a buffer, or a sequence of them for several outputs, and never writes into an input. One or
+        two inputs need no names where a function takes them by position alone, as ufuncs do.
 
         ``setup(backend)`` is called once for each device that is opened (or is open when the
         kernel is registered), before the kernel can run there; ``teardown(backend)`` once when
         the device is closed or the kernel removed. They use the backend, and run no op.
         """
-        return self._entering(
-            lambda function: kernel_entry(
+
+        def make(function: Callable[..., Any]) -> KernelEntry:
+            entry = kernel_entry(
                 spec, function, dtypes=dtypes, override=override, setup=setup, teardown=teardown
             )
-        )
+            if self._launch is None:
+                return entry
+            asks = tuple(dict.fromkeys((*entry.asks, *self._asks)))
+            return replace(entry, function=partial(self._launch, function), asks=asks)
+
+        return self._entering(make)
 
     def prepare(
         self,

@@ -14,11 +14,12 @@ import numpy as np
 
 from tensorplug.contract.owner import Owner
 from tensorplug.engine.engine import Engine, Opened
-from tensorplug.plugin import TensorplugError, TensorType
+from tensorplug.plugin import OutOfRangeError, TensorplugError, TensorType
 from tensorplug.plugin import dtypes as dt
 from tensorplug.plugins.assembly import core_registry
-from tensorplug_conformance.case import flat, mapped
-from tensorplug_example_minimal.backend import Box, MinimalBackend
+from tensorplug_conformance.case import mapped
+from tensorplug_example_minimal.backend import MinimalBackend
+from tensorplug_example_minimal.driver import Device
 from tensorplug_example_minimal.kernels import kernels
 
 if TYPE_CHECKING:
@@ -68,7 +69,6 @@ class _Asynchronous(MinimalBackend):
     """A thread computes. Errors come when a result is read, and when the device waits."""
 
     name, device = NAME, "a thread that computes"
-    survives_fork = False
 
     def __init__(self) -> None:
         self.thread = ThreadPoolExecutor(1)
@@ -110,6 +110,9 @@ class _Asynchronous(MinimalBackend):
             self.errors.clear()
             raise error
 
+    def memory(self) -> dict[str, int]:
+        return {}
+
     def close(self) -> None:
         self.thread.shutdown()
 
@@ -117,25 +120,30 @@ class _Asynchronous(MinimalBackend):
 def _later(entry: KernelEntry) -> KernelEntry:
     """Return a kernel that is computed by the backend's thread, in memory of its own."""
 
+    program = entry.function.args[0]  # type: ignore[attr-defined]  # of ``launch``
+
     def kernel(*buffers: Any, backend: _Asynchronous, out: Any, **asked: Any) -> Any:
-        if "out" in entry.asks:
-            asked["out"] = out
+        several = isinstance(out, tuple)
+        types = out if several else [out]
 
         def work() -> list[Array]:
-            boxes = [mapped(lambda one: Box(one.array.result()), x) for x in buffers]
-            return [np.array(box.array) for box in flat([entry.function(*boxes, **asked)])]
+            arrays = [mapped(lambda one: one.array.result(), x) for x in buffers]
+            found = [np.empty(type_.shape, type_.dtype.numpy) for type_ in types]
+            try:
+                with np.errstate(all="ignore"):
+                    program(*arrays, out=found if several else found[0], **asked)
+            except IndexError as error:
+                raise OutOfRangeError(str(error)) from error
+            return found
 
-        several = isinstance(out, tuple | list)
         whole = backend.thread.submit(backend.compute, work)
-        types = out if several else [out]
         parts = [
             backend.hold(type_, backend.thread.submit(lambda at=at: whole.result()[at]))
             for at, type_ in enumerate(types)
         ]
         return parts if several else parts[0]
 
-    asks = tuple({*entry.asks, "backend", "out"})
-    return replace(entry, function=kernel, asks=asks)
+    return replace(entry, function=kernel)
 
 
 def asynchronous() -> Engine:
@@ -213,51 +221,38 @@ def delayed_counting() -> Engine:
     return _engine(_DelayedCounting, [_later(entry) for entry in kernels])
 
 
-class _Kept(Box):
-    """A buffer whose memory waits for others when it is released."""
+class _KeepsMemory(Device):
+    """Keeps the memory of the last buffers that were released."""
 
-    __slots__ = ("released",)
+    def __init__(self) -> None:
+        super().__init__()
+        self.released: deque[int] = deque()
 
-    def __init__(self, array: Array, released: deque[Array]) -> None:
-        super().__init__(array)
-        self.released = released
-
-    def __del__(self) -> None:
-        self.released.append(self.array)
+    def free(self, handle: int) -> None:
+        self.released.append(handle)
+        if len(self.released) > _RELEASED:
+            super().free(self.released.popleft())
 
 
 class _FreesLater(MinimalBackend):
-    """Keeps the memory of the last buffers that were released, and says so."""
+    """Has a driver that keeps memory, and says how much is allocated."""
 
     name, device = NAME, "a device that frees memory later"
 
     def __init__(self) -> None:
-        self.released: deque[Array] = deque(maxlen=_RELEASED)
-
-    def from_host(self, array: Array) -> Box:
-        return _Kept(array.copy(), self.released)
-
-    def memory(self) -> dict[str, int]:
-        return {"released": sum(array.nbytes for array in list(self.released))}
-
-
-def _kept(entry: KernelEntry) -> KernelEntry:
-    def kernel(*buffers: Any, backend: _FreesLater, **asked: Any) -> Any:
-        outputs = entry.function(*buffers, **asked)
-        return mapped(lambda box: _Kept(box.array, backend.released), outputs)
-
-    return replace(entry, function=kernel, asks=(*entry.asks, "backend"))
+        self.driver = _KeepsMemory()
 
 
 def frees_later() -> Engine:
     """Return an engine on a device that frees memory later."""
-    return _engine(_FreesLater, [_kept(entry) for entry in kernels])
+    return _engine(_FreesLater, kernels)
 
 
 class _OpensSlowly(MinimalBackend):
     name, device = NAME, "a device that takes a while to open"
 
     def __init__(self) -> None:
+        super().__init__()
         time.sleep(OPENING)
 
 

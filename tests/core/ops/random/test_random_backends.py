@@ -114,8 +114,8 @@ def test_the_same_bits_without_uint32(lacking: str, name: str) -> None:
         name = "lacking"
         dtypes = frozenset(LACKING[lacking])
 
-        def __init__(self, device: str | None) -> None:
-            pass
+        def __init__(self, _device: str | None) -> None:
+            super().__init__()
 
     draw = WIDE[name.removesuffix(", 64 bits")] if "64" in name else WITHOUT[name]
     expected = drawn("cpu", draw)
