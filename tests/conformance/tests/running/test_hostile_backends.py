@@ -172,6 +172,7 @@ def attended(
     item: Any, events: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> tuple[Attendant, list[Outcome]]:
     monkeypatch.setattr(supervisor, "WorkerProcess", Told)
+    monkeypatch.setattr(supervisor, "is_outside", lambda _item: False)
     monkeypatch.setattr(Told, "events", events, raising=False)
     one = Attendant(Target("cpu"), 0, Limits(), lambda _said: None)
     one.give([(7, item), (9, item)])

@@ -26,8 +26,9 @@ from tensorplug.plugin import dtypes as dt
 from tensorplug.plugins.assembly import build_engine
 from tensorplug_conformance.case import flat, mapped, types_of
 from tensorplug_conformance.differential.judging import plain_attributes
-from tensorplug_conformance.judging import program
 from tensorplug_conformance.session import Session
+from tensorplug_conformance.trying import program
+from tensorplug_conformance.trying.comparer import array_of
 from tensorplug_conformance.trying.faults import DeclinedError, WrongResultError
 from tensorplug_conformance.trying.plain import environment
 
@@ -289,7 +290,7 @@ class JudgeSession(Session):
         items = []
         for (name, shape), blob in zip(answer["outputs"], blobs, strict=True):
             try:
-                items.append(np.ndarray(shape, dt.of(name).numpy, bytearray(blob)))
+                items.append(array_of((name, shape), bytearray(blob)))
             except (TensorplugError, TypeError, ValueError) as error:
                 raise WrongResultError(f"it returned {name} {shape}: {error}") from error
         return items

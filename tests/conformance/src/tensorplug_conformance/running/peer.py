@@ -72,6 +72,10 @@ class Peer:
             raise PeerLostError(f"the process {how}")
         return answer[0]
 
+    def has_answered(self) -> bool:
+        """Return whether ``receive`` would not wait."""
+        return not self._answers.empty()
+
     def stop(self) -> None:
         """Kill the process if it still runs."""
         self._process.kill()

@@ -69,7 +69,7 @@ class WorkerProcess:
         )
         path = Path(self._folder.name, "events")
         self._events, self._output = path.open("w+b"), path.with_name("output").open("w+b")
-        self._note = note_beside(path)
+        self._path, self._note = path, note_beside(path)
         self._at = 0
         module = "tensorplug_conformance.running.worker"
         command = [sys.executable, *child_processes.module_arguments(module, str(path))]
@@ -148,6 +148,10 @@ class WorkerProcess:
         """Return whether the process is over."""
         return self._process.poll() is not None
 
+    def told(self, number: int) -> Path:
+        """Return the file in which it tells the results of an item."""
+        return told_beside(self._path, number)
+
     def dismiss(self) -> None:
         """Close its input: the process ends by itself."""
         with suppress(BrokenPipeError):
@@ -206,6 +210,11 @@ class WorkerProcess:
             return f"ended with exit status {code}"
         died = f"died of signal {-code}"
         return died if self._told is None else f"ended its parent process, which {died}"
+
+
+def told_beside(events: Path, number: int) -> Path:
+    """Return the file, beside that of events, for the results of an item."""
+    return events.with_name(f"told{number}")
 
 
 def _event(line: bytes) -> dict[str, Any]:

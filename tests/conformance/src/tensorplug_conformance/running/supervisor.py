@@ -11,6 +11,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug_conformance.reporting.schema import misfit, misfit_introduction
+from tensorplug_conformance.running.comparing import is_outside
+from tensorplug_conformance.running.peer import Peer, PeerLostError
 from tensorplug_conformance.running.process import StrangeError, WorkerProcess
 from tensorplug_conformance.verdicts import Item, Outcome
 
@@ -23,6 +25,7 @@ Numbered = tuple[int, Item]
 _POLL: Final = 0.02  # seconds
 _START: Final = 60.0  # seconds until a process reports, whatever the limit of an item
 _IN_HAND: Final = 4  # items: a worker need not wait for the supervisor's next look
+_BEHIND: Final = 8  # items whose results are not compared yet
 _NEVER: Final = "not run: the time limit of the level ran out, or no worker starts"
 _STRANGE: Final = "it damaged the file of its events: "
 
@@ -57,7 +60,12 @@ class Attendant:
         seed: int,
         limits: Limits,
         introduced: Callable[[dict[str, Any]], None] | None = None,
+        peers: list[Peer] | None = None,
     ) -> None:
+        self._seed = seed
+        self._peers = [] if peers is None else peers  # idle ones, which other workers have left
+        self._peer: Peer | None = None
+        self._compared: deque[Numbered] = deque()  # what the peer has been sent
         limited = replace(target, limit=limits.item)
         self._process = WorkerProcess(limited, seed, introduce=introduced is not None)
         self._introduced = introduced
@@ -77,13 +85,38 @@ class Attendant:
         self.in_hand.extend(listed)
         self._process.feed(listed)
 
+    @property
+    def behind(self) -> int:
+        """How many items have results that are not compared yet."""
+        return len(self._compared)
+
+    def _compare(self, number: int, item: Item, event: Mapping[str, Any]) -> None:
+        """Have a row's results compared by a process that never imports the plugin."""
+        if self._peer is None:
+            start = "tensorplug_conformance.running.comparing", [str(self._seed)]
+            self._peer = self._peers.pop() if self._peers else Peer(*start)
+        path = str(self._process.told(number))
+        self._peer.send((item, event["verdict"], event.get("zeros", ()), path))
+        self._compared.append((number, item))
+
+    def compared(self, *, wait: bool = False) -> list[tuple[int, Outcome]]:
+        """Return the outcomes of rows that were compared since the last call; ``wait``: of all."""
+        outcomes = []
+        while self._peer and self._compared and (wait or self._peer.has_answered()):
+            number, item = self._compared.popleft()
+            try:
+                outcomes.append((number, Outcome(item, self._peer.receive(self._limits.item))))
+            except PeerLostError as error:
+                outcomes.append((number, Outcome(item, None, f"its comparison failed: {error}")))
+        return outcomes
+
     def finished(self) -> list[tuple[int, Outcome]]:
         """Return the outcomes since the last call.
 
         Once ``over``, the process is gone, and the items that it still holds were not begun.
         """
         self.over = self._process.ended()  # asked before reading, so that nothing said is lost
-        outcomes: list[tuple[int, Outcome]] = []
+        outcomes = self.compared()
         try:
             for event in self._process.heard():
                 outcomes += self._heard(event)
@@ -124,7 +157,14 @@ class Attendant:
                 self._introduced(_introduction(event))
             case "done" | "broken":
                 self._check_turn(event)
-                return self._closed(*_verdict(self.in_hand[0][1], event))
+                number, item = self.in_hand[0]
+                verdict, error = _verdict(item, event)
+                if verdict is not None and is_outside(item):
+                    self._busy = False
+                    self.in_hand.popleft()
+                    self._compare(number, item, event)
+                    return []
+                return self._closed(verdict, error)
         return []
 
     def _check_turn(self, event: dict[str, Any]) -> None:
@@ -149,8 +189,13 @@ class Attendant:
         self._process.leave()
 
     def stop(self) -> None:
-        """Kill the process."""
+        """Kill the process; leave the one that compares to others, if nothing waits for it."""
         self._process.stop()
+        if self._peer is not None and self._compared:
+            self._peer.stop()
+        elif self._peer is not None:
+            self._peers.append(self._peer)
+        self._peer = None
 
 
 def _introduction(event: dict[str, Any]) -> dict[str, Any]:
@@ -213,7 +258,8 @@ class _Queue:
         self._outcomes: dict[int, Outcome] = {}
         self._attendants: list[Attendant] = []
         self._leaving: list[Attendant] = []
-        self._start = partial(Attendant, target, seed, limits)
+        self._peers: list[Peer] = []
+        self._start = partial(Attendant, target, seed, limits, peers=self._peers)
         self._starts = True
         self._never = _NEVER
         self._heard = heard
@@ -227,12 +273,15 @@ class _Queue:
                     self._attend(attendant, jobs)
                 time.sleep(_POLL)
             for attendant in self._attendants:
+                self._close(attendant.compared(wait=True))
                 self._close(attendant.expired())
             for entry in self._leaving:
                 entry.leave()
         finally:
             for attendant in (*self._attendants, *self._leaving):
                 attendant.stop()
+            for peer in self._peers:
+                peer.stop()
         for number, item in enumerate(self._items):
             if number not in self._outcomes:
                 self._close([(number, Outcome(item, None, self._never))])
@@ -242,7 +291,7 @@ class _Queue:
         """Start workers while items wait; return whether any is working."""
         while self._starts and self._waiting and len(self._attendants) < jobs:
             try:
-                self._attendants.append(self._start(self._introduced))
+                self._attendants.append(self._start(introduced=self._introduced))
             except OSError as error:  # such as a full disk
                 self._starts, self._never = False, f"not run: no worker starts: {error}"
                 break
@@ -259,6 +308,7 @@ class _Queue:
     def _attend(self, one: Attendant, jobs: int) -> None:
         self._close(one.finished())
         if one.over:
+            self._close(one.compared(wait=True))
             self._attendants.remove(one)
             one.stop()
             if one.in_hand:
@@ -270,12 +320,12 @@ class _Queue:
             return
         # Towards the end no worker should hold what another could begin.
         enough = _IN_HAND if len(self._waiting) > _IN_HAND * jobs else 1
-        while self._waiting and len(one.in_hand) < enough:
+        while self._waiting and len(one.in_hand) < enough and one.behind < _BEHIND:
             self._hand(one)
         if one.later and not self._waiting:
             one.give(one.later)
             one.later = []
-        if not one.in_hand:
+        if not (one.in_hand or one.behind):
             self._attendants.remove(one)
             self._leaving.append(one)
             one.dismiss()

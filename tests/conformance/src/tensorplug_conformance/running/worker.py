@@ -14,7 +14,7 @@ import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 from tensorplug.plugin import TensorplugError
 from tensorplug_conformance import evidence
@@ -22,7 +22,8 @@ from tensorplug_conformance.checks import CheckFailedError, NotMeasuredError, Ta
 from tensorplug_conformance.comparing.vendor import flushed
 from tensorplug_conformance.denominator import LEVELS, Row, entries
 from tensorplug_conformance.extensions import extension_tables
-from tensorplug_conformance.running.process import COLLECTED
+from tensorplug_conformance.running.comparing import is_outside
+from tensorplug_conformance.running.process import COLLECTED, told_beside
 from tensorplug_conformance.session import Session, engine_factory
 from tensorplug_conformance.trying.notes import Notes, unnoted
 from tensorplug_conformance.trying.references import References
@@ -91,12 +92,29 @@ class Worker:
         names = self._functions.replaced()
         return f"functions were replaced in the process: {', '.join(names[:3])}" * bool(names)
 
-    def row(self, kernel: str, dtype: str, mode: Mode, examples: int = 0) -> RowVerdict:
-        """Return the verdict on a row of cases and random examples."""
+    def row(
+        self,
+        kernel: str,
+        dtype: str,
+        mode: Mode,
+        examples: int = 0,
+        *,
+        told: BinaryIO | None = None,
+    ) -> RowVerdict:
+        """Return the verdict on a row of cases and random examples.
+
+        ``told``: takes what is compared in another process.
+        """
         row = Row(kernel, dtype, mode)
         session = self.session(primitives_only=row.mode == "decomposed")
         verdict = run_row(
-            session, self.known[row.kernel], row, self.seed, self._references, self._reached
+            session,
+            self.known[row.kernel],
+            row,
+            self.seed,
+            self._references,
+            self._reached,
+            told,
         )
         if examples:
             # Hypothesis is a sixth of what a worker imports, and few runs have examples.
@@ -108,6 +126,15 @@ class Worker:
             verdict.status = verdict.vendor = "fail"
             verdict.reason = replaced
         return verdict
+
+    def zeros(self, item: Item) -> list[str]:
+        """Return the dtypes whose subnormal numbers the device flushes, for a row."""
+        device = (
+            self.session(primitives_only=item[3] == "decomposed").device
+            if item[0] == "row"
+            else None
+        )
+        return sorted(dtype.name for dtype in flushed(device)) if device else []
 
     def evidence(self, collection: str, group: str, test: str) -> EvidenceVerdict:
         """Return the verdict on a test that others wrote."""
@@ -159,7 +186,7 @@ def main(arguments: list[str]) -> int:
             events.write(json.dumps(event) + "\n")
             events.flush()
 
-        _work(json.loads(lines.readline()), map(json.loads, lines), say, notes.write)
+        _work(json.loads(lines.readline()), map(json.loads, lines), say, notes.write, said)
     return 0
 
 
@@ -177,6 +204,7 @@ def _work(
     items: Iterable[tuple[int, Item]],
     say: Callable[..., None],
     reached: Callable[[str], None],
+    said: Path,
 ) -> None:
     parent = os.getppid()
     target = Target(**{**request["target"], "seed": request["seed"]})
@@ -196,14 +224,18 @@ def _work(
         say(event="begin", item=number)
         kind, *rest = item
         try:
-            verdict = runs[kind](*rest)
+            if is_outside(item):
+                with told_beside(said, number).open("xb") as told:
+                    verdict: Any = worker.row(*rest, told=told)
+            else:
+                verdict = runs[kind](*rest)
         except Exception as error:  # noqa: BLE001  # opening the backend failed: so did the row
             say(event="broken", item=number, error=f"{type(error).__name__}: {error}")
             continue
         if os.getppid() != parent:
             say(event="broken", item=number, error="it ended its parent process")
             return
-        say(event="done", item=number, verdict=asdict(verdict))
+        say(event="done", item=number, verdict=asdict(verdict), zeros=worker.zeros(item))
 
 
 if __name__ == "__main__":

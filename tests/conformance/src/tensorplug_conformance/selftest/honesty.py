@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tensorplug_conformance.checks import Target
 from tensorplug_conformance.running.supervisor import Limits, supervise
-from tensorplug_conformance.selftest import misbehaving
+from tensorplug_conformance.selftest import misbehaving, patching
 from tensorplug_conformance.selftest.trials import Trial
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ _HUNG: Final = "it hung"
 _NEG: Final = ("row", "Neg", "float32", "native")
 _SQUARE: Final = ("row", "Square", "float32", "native")
 _REVERSE: Final = ("row", "Reverse", "float32", "native")
+_BITCAST: Final = ("row", "Bitcast", "float32", "native")
+_PATCHING: Final = patching.__name__
 _DOUBLE: Final = ("row", "Abs", "float64", "native")
 
 
@@ -30,7 +32,8 @@ class Misbehaviour:
     """A function of ``misbehaving``, the item that must catch it, and the verdict.
 
     ``status`` is that of the item, "none" where the process died; ``reason`` is part of the
-    message. ``alone``: nothing else works either. Otherwise the items around it must pass.
+    message. ``alone``: nothing else works either. Otherwise the items around it must pass. One of
+    ``patching`` runs by itself, since what it patches stays so.
     """
 
     name: str
@@ -118,6 +121,31 @@ MISBEHAVIOUR: Final[Sequence[Misbehaviour]] = (
         "fail",
         "Add fetched",
     ),
+    Misbehaviour(
+        "replaces what compares",
+        f"{_PATCHING}:replaces_what_compares",
+        _NEG,
+        "fail",
+        "wrong; first",
+    ),
+    Misbehaviour("tells no results", f"{_PATCHING}:replaces_results", _NEG, "fail", "were told"),
+    Misbehaviour(
+        "tells a pickle", f"{_PATCHING}:tells_a_pickle", _NEG, "fail", "damaged what was told"
+    ),
+    Misbehaviour(
+        "tells strange shapes",
+        f"{_PATCHING}:tells_strange_shapes",
+        _NEG,
+        "fail",
+        "damaged what was told",
+    ),
+    Misbehaviour(
+        "reads expected values",
+        f"{_PATCHING}:reads_expected_values",
+        _BITCAST,
+        "fail",
+        "have other bits",
+    ),
     Misbehaviour("leaves it to others", "leaves_it_to_others", _NEG, "missing", "", alone=True),
 )
 _AROUND: Final[tuple[Item, Item]] = (
@@ -128,15 +156,19 @@ _AROUND: Final[tuple[Item, Item]] = (
 
 def try_misbehaviour(wrong: Misbehaviour) -> Trial:
     """Run three items, of which the middle one must catch it."""
-    target = Target(misbehaving.REFERENCE, f"{misbehaving.__name__}:{wrong.factory}")
+    patches = ":" in wrong.factory
+    factory = wrong.factory if patches else f"{misbehaving.__name__}:{wrong.factory}"
+    target = Target(misbehaving.REFERENCE, factory)
     before, after = _AROUND
-    items = [before, wrong.item, after]
+    items = [wrong.item] if patches else [before, wrong.item, after]
     limits = Limits(item=_SOON if wrong.reason == _HUNG else _PATIENCE)
     outcomes = supervise(target, items, 0, limits, lambda _outcome: None)
     verdicts = [_verdict(outcome) for outcome in outcomes]
-    status, reason = verdicts[1]
-    around = {verdicts[0][0], verdicts[2][0]}
+    status, reason = verdicts[len(verdicts) // 2]
+    around = {verdicts[0][0], verdicts[-1][0]}
     right = status == wrong.status and wrong.reason in reason
+    if patches:
+        return Trial(f"backend that {wrong.name}", right, f"{status}: {reason[:200]}")
     right &= "pass native" not in around if wrong.alone else around == {"pass native"}
     others = "" if wrong.alone else f"; before and after: {', '.join(sorted(around))}"
     shown = reason.splitlines()[0] if reason else ""

@@ -13,7 +13,7 @@ from tensorplug.plugin import GradientNotFoundError, KernelNotFoundError, Kernel
 from tensorplug.plugin import dtypes as dt
 from tensorplug_conformance.case import MARK, flat, mapped
 from tensorplug_conformance.comparing.vendor import ToleratedError
-from tensorplug_conformance.denominator import cases_of
+from tensorplug_conformance.denominator import cases_of, is_told
 from tensorplug_conformance.points.gradients import WrongGradientError, judge_gradient
 from tensorplug_conformance.primitives import PRIMITIVES, REQUIRED_DTYPES
 from tensorplug_conformance.trying.claims import claimed, in_vain
@@ -32,7 +32,8 @@ from tensorplug_conformance.variants.ranks import ranks_of
 from tensorplug_conformance.verdicts import Failure, RowVerdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import BinaryIO
 
     from tensorplug.plugin import KernelSpec
     from tensorplug_conformance.case import Case, Presentation
@@ -57,14 +58,17 @@ def run_row(
     seed: int,
     references: References | None = None,
     reached: Callable[[str], None] = unnoted,
+    told: BinaryIO | None = None,
 ) -> RowVerdict:
     """Return the verdict on all cases of ``row``; errors of the backend are part of it.
 
     ``references`` keeps expected values for the next row of the same kernel and dtype.
     ``reached`` is called with the name of each case, and of each presentation, before it runs.
+    ``told``: a file that takes what must be compared; then the verdict lacks that, and another
+    process completes it (``completed``). Gradients are compared here in any case.
     """
     started = time.perf_counter()
-    cases = cases_of(entry, row, seed)
+    cases = cases_of(entry, row, seed, blind=told is not None)
     verdict = RowVerdict(row, "fail", len(cases))
     dtype = dt.of(row.dtype)
     if dtype not in session.device.backend.dtypes:
@@ -85,7 +89,16 @@ def run_row(
     for case in plan.cases:
         last = case.id in watched
         failure = _run_case(
-            session, entry, row, case, verdict, right, done, aftermath=last, reached=reached
+            session,
+            entry,
+            row,
+            case,
+            verdict,
+            right,
+            done,
+            aftermath=last,
+            reached=reached,
+            told=told,
         )
         if failure is None and case.id in further:
             failure = _tried_further(session, entry, row, case, verdict, further[case.id])
@@ -104,19 +117,16 @@ def run_row(
         others = [each for each in verdict.failures if each.case.partition(MARK)[0] != first]
         verdict.failures = [failure, *others][:KEPT]
     refusals = sum(case.refused for case in cases)
-    verdict.status = _status(row, verdict, refusals)
+    verdict.status = status_of(row, verdict, refusals)
     if verdict.status == "not claimed":
         empty = in_vain(session, entry, row, seed)
         if empty:
             verdict.status, verdict.reason = "fail", f"{empty}: {verdict.reason}"
     verdict.vendor = verdict.status
     if verdict.tolerated:
-        verdict.vendor = _status(row, _lenient(verdict), refusals)
-    verdict.coverage = plan.coverage(done) | _ranks(plan.cases, verdict.failed)
-    verdict.pairs = [sum(counts) for counts in zip(*verdict.coverage.values(), strict=True)] or [
-        0,
-        0,
-    ]
+        verdict.vendor = status_of(row, lenient(verdict), refusals)
+    verdict.coverage = plan.coverage(done) | ranks(plan.cases, verdict.failed)
+    verdict.pairs = totals(verdict.coverage)
     verdict.seconds = time.perf_counter() - started
     return verdict
 
@@ -189,12 +199,17 @@ def _tried_further(
     return Failure.of(case, fault) if fault else None
 
 
-def _ranks(cases: Sequence[Case], failed: Sequence[str]) -> dict[str, list[int]]:
+def ranks(cases: Sequence[Case], failed: Sequence[str]) -> dict[str, list[int]]:
     """Return how many pairs of ranks of the first two inputs were right, of how many."""
     had = {case.id: ranks_of(case) for case in cases if not case.refused}
     of = set(had.values()) - {None}
     wrong = {had.get(name) for name in failed}
     return {"rank x rank": [len(of - wrong), len(of)]} if of else {}
+
+
+def totals(coverage: Mapping[str, list[int]]) -> list[int]:
+    """Return how many pairs of all properties are covered, of how many."""
+    return [sum(counts) for counts in zip(*coverage.values(), strict=True)] or [0, 0]
 
 
 def planned(entry: CaseEntry, row: Row, cases: Sequence[Case]) -> Presented:
@@ -244,6 +259,7 @@ def _run_case(
     *,
     aftermath: bool,
     reached: Callable[[str], None] = unnoted,
+    told: BinaryIO | None = None,
 ) -> Failure | None:
     """Run one case, count it in ``verdict``, and return its failure, if it is one.
 
@@ -260,7 +276,8 @@ def _run_case(
         if row.mode == "gradient":
             worst = judge_gradient(session, entry, case)
         else:
-            trial = Trial(session, entry, row, case, right, verdict, reached)
+            outside = told if is_told(case) else None
+            trial = Trial(session, entry, row, case, right, verdict, reached, outside)
             with redirect_stdout(StringIO()) as printed:
                 worst = trial.run()
             done += [(case.id, presentation) for presentation in trial.presented]
@@ -269,8 +286,8 @@ def _run_case(
             fault = _afterwards(trial) if aftermath else ""
             if fault:
                 raise WrongResultError(fault)  # counted with all others below
-            if trial.tolerated:
-                raise ToleratedError(trial.tolerated)
+            if trial.comparer.tolerated:
+                raise ToleratedError(trial.comparer.tolerated)
     except DeclinedError as declined:
         verdict.declined += 1
         verdict.reason = verdict.reason or str(declined)
@@ -305,7 +322,7 @@ def _afterwards(trial: Trial) -> str:
     )
 
 
-def _status(row: Row, verdict: RowVerdict, refusals: int) -> Status:
+def status_of(row: Row, verdict: RowVerdict, refusals: int) -> Status:
     """Return the status of a row; ``refusals``: how many cases run nothing, as they raise."""
     if verdict.failed:
         missing = sum(failure.message.startswith("missing: ") for failure in verdict.failures)
@@ -319,7 +336,7 @@ def _status(row: Row, verdict: RowVerdict, refusals: int) -> Status:
     return "not claimed" if verdict.declined else "unsupported dtype"
 
 
-def _lenient(verdict: RowVerdict) -> RowVerdict:
+def lenient(verdict: RowVerdict) -> RowVerdict:
     """Return the verdict with the cases passed that are within a vendor's bounds."""
     tolerated = set(verdict.tolerated)
     return replace(

@@ -8,16 +8,16 @@ import numpy as np
 
 from tensorplug.plugin import KernelNotFoundError, TensorType, as_tensor
 from tensorplug.plugin import dtypes as dt
-from tensorplug_conformance.case import MARK, Presentation, Relation, flat, mapped, refilled
-from tensorplug_conformance.comparing.compare import judge, judge_periods, same_bits
-from tensorplug_conformance.comparing.tolerances import tolerances
-from tensorplug_conformance.comparing.vendor import allows, flushed
+from tensorplug_conformance.case import MARK, Presentation, flat, mapped, refilled
+from tensorplug_conformance.comparing.vendor import flushed
 from tensorplug_conformance.primitives import PRIMITIVES
+from tensorplug_conformance.trying.comparer import Comparer, Telling
 from tensorplug_conformance.trying.notes import unnoted
 from tensorplug_conformance.variants.histories import flipped, is_index, previous
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import BinaryIO
 
     from tensorplug.plugin import KernelSpec, Tensor
     from tensorplug_conformance.case import Array, Case, Operand
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 from tensorplug_conformance.trying.faults import DeclinedError, PresentationError, WrongResultError
 
 _CHAINED: Final = 4096  # elements
-_NEAR: Final = 1e-3  # relative to the largest
 
 
 def outputs_of(spec: KernelSpec, case: Case) -> tuple[TensorType, ...]:
@@ -39,7 +38,10 @@ def outputs_of(spec: KernelSpec, case: Case) -> tuple[TensorType, ...]:
 
 
 class Trial:
-    """One case on one session: several calls, and all that must hold for them."""
+    """One case on one session: several calls, and all that must hold for them.
+
+    With ``told``, a file, nothing is compared here: what must be goes there.
+    """
 
     def __init__(
         self,
@@ -50,10 +52,15 @@ class Trial:
         right: Callable[[Case], Right],
         verdict: RowVerdict,
         reached: Callable[[str], None] = unnoted,
+        told: BinaryIO | None = None,
     ) -> None:
         self.verdict = verdict
         self.reached = reached
-        self.right = right
+        self.comparer: Comparer | Telling
+        if told is None:
+            self.comparer = Comparer(entry, row, case, right, flushed(session.device))
+        else:
+            self.comparer = Telling(told, case.id)
         self.session = session
         self.entry = entry
         self.spec = entry.spec
@@ -61,9 +68,6 @@ class Trial:
         self.case = case
         self.presented: list[Presentation] = []
         self._laid_out: dict[tuple[str, str], Any] = {}
-        self._right: list[list[Array]] = []
-        self._worst = 0.0
-        self.tolerated = ""  # what is wrong strictly, and within a vendor's bounds
 
     def run(self) -> float:
         """Return the worst error in ulp.
@@ -74,6 +78,12 @@ class Trial:
             DeclinedError, KernelNotFoundError: the call did not run the way the row asks for.
 
         """
+        try:
+            return self._run()
+        finally:
+            self.comparer.close()
+
+    def _run(self) -> float:
         case, session = self.case, self.session
         if case.light:
             return self._once()
@@ -90,30 +100,30 @@ class Trial:
         outputs = session.call(self.spec, operands, case.attributes)
         results = self._judged(outputs)
         again = session.call(self.spec, operands, case.attributes)
-        for first, second in zip(results, map(session.read, again), strict=True):
-            if not same_bits(first, second):
-                raise WrongResultError("the same call gave other bits the second time")
+        self._check_unchanged(results, again, "the same call gave other bits the second time")
         changed = "a later call changed the result of an earlier one (aliased output)"
         self._check_unchanged(kept, earlier, changed)
         self._check_unchanged(
             results, outputs, "a later call changed this result (aliased output)"
         )
-        self._chained(operands, outputs)
+        self._chained(operands, outputs, results)
         if prelude is not None:
             self.presented.append(Presentation(before=case.prelude))
         for presentation in case.presentations:
             self.reached(f"{case.id}{MARK}{presentation.id}")
+            self.comparer.present(presentation.id)
             try:
                 self._present(presentation)
             except Exception as error:
                 raise PresentationError(presentation) from error
             self.presented.append(presentation)
+        self.comparer.present("")
         if prelude is not None:
             self._recall(*prelude)
         rotated = "a much later call changed a result (memory in rotation)"
         self._check_unchanged((*kept, *results), (*earlier, *outputs), rotated)
         self._check_inputs(operands)
-        return self._worst
+        return self.comparer.worst
 
     def _once(self) -> float:
         """Make the call, and judge it."""
@@ -122,14 +132,12 @@ class Trial:
         with session.entered():
             operands = [mapped(as_tensor, operand) for operand in self.case.inputs]
         self._judged(session.call(self.spec, operands, self.case.attributes))
-        return self._worst
+        return self.comparer.worst
 
     def _check_unchanged(
         self, kept: Sequence[Array], tensors: Sequence[Tensor], wrong: str
     ) -> None:
-        for before, tensor in zip(kept, tensors, strict=True):
-            if not same_bits(before, self.session.read(tensor)):
-                raise WrongResultError(wrong)
+        self.comparer.same(kept, list(map(self.session.read, tensors)), wrong)
 
     def _refused(self, operands: Sequence[Any]) -> float:
         expected = self.case.refusal or self.case.expected
@@ -142,7 +150,8 @@ class Trial:
             return 0.0
         if self.case.refusal is None:
             raise WrongResultError(f"no {expected.__name__} was raised")
-        return self._judge(outputs, results)
+        self.comparer.result(results, self._described(outputs))
+        return self.comparer.worst
 
     def _check_how(self) -> None:
         how, reasons = self.session.how(self.spec, self.case)
@@ -198,10 +207,10 @@ class Trial:
     def _recall(self, operands: Sequence[Any], results: Sequence[Array]) -> None:
         """Make the call of the prelude once more, after all the others."""
         repeated = self._before(self.case.prelude, operands)
-        if repeated is None or not all(map(same_bits, results, repeated[1])):
-            raise WrongResultError(
-                f"the call before ({self.case.prelude}) gave other bits when repeated later"
-            )
+        wrong = f"the call before ({self.case.prelude}) gave other bits when repeated later"
+        if repeated is None:
+            raise WrongResultError(wrong)
+        self.comparer.same(results, repeated[1], wrong)
 
     def judge(self, results: Sequence[Array]) -> None:
         """Judge results that another process computed for the case.
@@ -210,9 +219,16 @@ class Trial:
             WrongResultError: what is wrong.
 
         """
-        self._judge([self.session.upload(array) for array in results], results)
+        self.comparer.result(results, [TensorType(dt.of(x.dtype), x.shape) for x in results])
 
-    def _chained(self, operands: Sequence[Any], outputs: Sequence[Tensor]) -> None:
+    def _described(self, outputs: Sequence[Tensor]) -> list[TensorType]:
+        """Return what the backend says of outputs."""
+        describe = self.session.device.backend.describe
+        return [describe(tensor._buffer) for tensor in outputs]
+
+    def _chained(
+        self, operands: Sequence[Any], outputs: Sequence[Tensor], results: Sequence[Array]
+    ) -> None:
         """Use the result as an input: it must be as good as new memory with its values.
 
         It takes the place of the first input of its type. Where sums are rounded may depend on
@@ -220,7 +236,7 @@ class Trial:
         """
         if not outputs:
             return
-        result = self._right[-1][0]
+        result = results[0]
         place = self._place_like(result)
         if place is None:
             return
@@ -231,8 +247,7 @@ class Trial:
             if called is None:
                 return  # the values are outside of the kernel's domain
             items.append(called[1])
-        if not all(map(_nearly, *items)):
-            raise WrongResultError("it is wrong for its own result as input")
+        self.comparer.near(items[0], items[1], "it is wrong for its own result as input")
 
     def _place_like(self, result: Array) -> int | None:
         """Return the place of the first input that a result can take; None if there is none."""
@@ -262,18 +277,13 @@ class Trial:
             earlier = self._before(presentation.before, placed)
         self._judged(self.session.call(self.spec, placed, self.case.attributes))
         if earlier is not None:
-            for tensor, before in zip(*earlier, strict=True):
-                if not same_bits(before, self.session.read(tensor)):
-                    raise WrongResultError("it changed the result of the call before")
+            tensors, kept = earlier
+            self._check_unchanged(kept, tensors, "it changed the result of the call before")
 
     def _judged(self, outputs: Sequence[Tensor]) -> list[Array]:
-        """Return the results, which are right: bits that were right once need no second look."""
+        """Return the results, which are right."""
         results = [self.session.read(output) for output in outputs]
-        for right in self._right:
-            if all(map(same_bits, right, results)):
-                return results
-        self._worst = max(self._worst, self._judge(outputs, results))
-        self._right.append(results)
+        self.comparer.result(results, self._described(outputs))
         return results
 
     def _placed(self, presentation: Presentation, *, fresh: bool = False) -> list[Any]:
@@ -313,87 +323,8 @@ class Trial:
             self._laid_out[key] = made if several else made[0]
         return self._laid_out[key]
 
-    def _judge(self, outputs: Sequence[Tensor], results: Sequence[Array]) -> float:
-        types = outputs_of(self.spec, self.case)
-        references = self.right(self.case)
-        if isinstance(references, Relation):
-            return self._judge_relation(references, types, outputs, results)
-        ulp = tolerances().of(self.entry, dt.of(self.row.dtype))
-        worst = 0.0
-        describe = self.session.device.backend.describe
-        labels = self.spec.output_names
-        for at, (tensor, result, type_, reference) in enumerate(
-            zip(outputs, results, types, references, strict=True)
-        ):
-            label = f"output {labels[at]!r}: " if len(labels) > 1 else ""
-            real = describe(tensor._buffer)  # what the backend says of it
-            if not type_.admits(real):
-                raise WrongResultError(
-                    f"{label}the backend describes it as {real}, must be {type_}"
-                )
-            compare = judge_periods if self.case.period else judge
-            judgement = compare(
-                result, type_, reference, ulp=ulp, signed_zero=self.entry.signed_zero
-            )
-            if judgement.fault:
-                row_dtype, zeros = dt.of(self.row.dtype), flushed(self.session.device)
-                if not allows(
-                    self.entry, self.case, at, result, type_, reference, row_dtype, zeros
-                ):
-                    raise WrongResultError(label + judgement.fault)
-                self.tolerated = self.tolerated or label + judgement.fault
-            else:
-                worst = max(worst, judgement.ulp)
-        return worst
-
-    def _judge_relation(
-        self,
-        relation: Relation,
-        types: Sequence[TensorType],
-        outputs: Sequence[Tensor],
-        results: Sequence[Array],
-    ) -> float:
-        """Judge the types of the outputs, then the relation between them."""
-        describe = self.session.device.backend.describe
-        names = self.spec.output_names
-        for name, tensor, result, type_ in zip(names, outputs, results, types, strict=True):
-            real = describe(tensor._buffer)
-            type_read = TensorType(dt.of(result.dtype), result.shape)
-            if not (type_.admits(real) and type_.admits(type_read)):
-                raise WrongResultError(
-                    f"output {name!r}: it is {type_read}, the backend describes it as {real}, "
-                    f"must be {type_}"
-                )
-        for name, value, reference in relation.check(*results):
-            if value.shape != reference.value.shape:
-                raise ValueError(f"{name}: shapes {value.shape} and {reference.value.shape}")
-            error = np.atleast_1d(np.abs(value - reference.value))
-            allowed = np.broadcast_to(reference.bound, value.shape)
-            if not bool(np.all(error <= allowed)):  # a NaN is not
-                raise WrongResultError(
-                    f"{name}: off by {float(np.max(error, initial=0)):.3g}, allowed "
-                    f"{float(np.max(allowed, initial=0)):.3g}"
-                )
-        return 0.0
-
     def _check_inputs(self, operands: Sequence[Any]) -> None:
-        known = dict(zip(self.spec.input_names, self.case.inputs, strict=True))
-        used = [*zip(known, operands, strict=True)]
+        used = [*zip(self.spec.input_names, operands, strict=True)]
         used += [(name, tensors) for (name, _), tensors in self._laid_out.items()]
         for name, tensors in used:
-            for array, tensor in zip(flat([known[name]]), flat([tensors]), strict=True):
-                if not same_bits(np.asarray(array), self.session.read(tensor)):
-                    raise WrongResultError(f"the kernel changed its input {name!r}")
-
-
-def _nearly(x: Array, other: Array) -> bool:
-    """Return whether two results agree but for rounding."""
-    if same_bits(x, other):
-        return True
-    if x.shape != other.shape or x.dtype.kind not in "fc":
-        return False
-    finite = np.isfinite(x) & np.isfinite(other)
-    with np.errstate(all="ignore"):
-        size = np.max(np.abs(x), initial=0, where=finite)
-        close = finite & (np.abs(x - other) <= _NEAR * size)
-    return bool(np.all(close | (x == other) | (np.isnan(x) & np.isnan(other))))
+            self.comparer.unchanged(name, list(map(self.session.read, flat([tensors]))))

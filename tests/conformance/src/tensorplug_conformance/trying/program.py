@@ -21,6 +21,7 @@ from typing import IO, Any
 import numpy as np
 
 _POISON = 255  # each byte: NaN in every float
+_LONGEST = 1 << 28  # bytes of a header
 _BLOCKS = 4  # of memory of one size that are given back poisoned
 
 
@@ -33,14 +34,21 @@ def receive(file: IO[bytes]) -> tuple[dict[str, Any], list[bytes]] | None:
     size = file.read(8)
     if len(size) < 8:
         return None
-    header = json.loads(file.read(struct.unpack("<q", size)[0]))
-    return header, [file.read(n) for n in header["sizes"]]
+    (length,) = struct.unpack("<q", size)
+    if not 0 <= length <= _LONGEST:
+        raise ValueError(f"a header of {length} bytes")
+    header = json.loads(file.read(length))
+    blobs = [file.read(n) for n in header["sizes"] if n >= 0]
+    if [len(blob) for blob in blobs] != header["sizes"]:
+        raise ValueError("it is not whole")
+    return header, blobs
 
 
 def send(file: IO[bytes], header: dict[str, Any], blobs: list[bytes]) -> None:
     """Write a header and its blobs."""
     text = json.dumps({**header, "sizes": [len(blob) for blob in blobs]}).encode()
-    file.write(b"".join([struct.pack("<q", len(text)), text, *blobs]))
+    for part in (struct.pack("<q", len(text)), text, *blobs):
+        file.write(part)
     file.flush()
 
 
