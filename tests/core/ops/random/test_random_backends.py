@@ -114,9 +114,6 @@ def test_the_same_bits_without_uint32(lacking: str, name: str) -> None:
         name = "lacking"
         dtypes = frozenset(LACKING[lacking])
 
-        def __init__(self, _device: str | None) -> None:
-            super().__init__()
-
     draw = WIDE[name.removesuffix(", 64 bits")] if "64" in name else WITHOUT[name]
     expected = drawn("cpu", draw)
     with isolated_engine() as engine:
