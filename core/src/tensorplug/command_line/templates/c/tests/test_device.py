@@ -48,7 +48,7 @@ def test_a_lost_device():
             with pytest.raises(DeviceLostError, match="the device is lost"):
                 use()
         assert "the device is lost" in tp.find_backend(NAME).explain_loss()
-        with pytest.warns(tp.errors.BackendWarning, match="buffers on 'acme' are lost"):
+        with pytest.warns(tp.errors.BackendWarning, match=f"buffers on {NAME!r} are lost"):
             tp.set_backend(NAME)
         assert (tp.asarray([1.0]) + 1).tolist() == [2.0]
 

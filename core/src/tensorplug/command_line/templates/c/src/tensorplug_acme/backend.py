@@ -9,7 +9,14 @@ import numpy as np
 from tensorplug.plugin import TensorType
 from tensorplug.plugin import dtypes as dt
 
-from tensorplug_acme.library import DTYPES, ERRORS, check, ffi, lib, message
+from tensorplug_acme.library import (
+    DTYPES,
+    ERRORS,
+    check,
+    ffi,
+    lib,
+    message,
+)
 
 Array = np.ndarray[Any, Any]
 
