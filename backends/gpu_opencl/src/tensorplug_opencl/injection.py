@@ -1,6 +1,7 @@
 """Making a device fail, for tests: as far as a program can, since OpenCL has no call for it.
 
-A command that fails in the queue cannot be had: PoCL runs what waits for a failed event.
+A command that fails in the queue cannot be had: Intel's driver, the only one tried,
+runs what waits for a failed event.
 """
 
 from __future__ import annotations

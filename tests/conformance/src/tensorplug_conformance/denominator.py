@@ -199,7 +199,7 @@ _latest: Final = _Latest()
 
 def is_told(case: Case) -> bool:
     """Return whether results of a case are told to another process: not if they are large."""
-    return sum(array.nbytes for array in flat(case.inputs)) <= _TOLD
+    return bool(sum(array.nbytes for array in flat(case.inputs)) <= _TOLD)
 
 
 def without_expected(case: Case) -> Case:
