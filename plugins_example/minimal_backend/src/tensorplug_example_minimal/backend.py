@@ -39,11 +39,8 @@ class Box:
             handle = driver.allocate(type.nbytes)
         except MemoryError as error:
             raise BackendMemoryError(f"minimal: {error}") from error
-        self.operand, self.type, self._free = (
-            (handle, type.dtype.numpy, type.shape),
-            type,
-            driver.free,
-        )
+        self.operand = handle, type.dtype.numpy, type.shape
+        self.type, self._free = type, driver.free
 
     def __del__(self) -> None:
         if hasattr(self, "_free"):  # not if there was no memory left
