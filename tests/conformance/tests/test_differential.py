@@ -62,14 +62,14 @@ if __name__ == "__main__":
 
 def _with(backend: str, spec: Any, wrong: Callable[..., Any]) -> Engine:
     engine = build_engine()
-    device = engine.open(backend)
+    engine.open(backend)
     owned = engine.registry.state.kernel(spec.name, backend)
     assert owned is not None
     right = owned.entry.function
 
-    def kernel(x: Any) -> Any:
-        result = np.array(device.backend.to_host(right(x)))
-        return device.backend.from_host(wrong(device.backend.to_host(x), result))
+    def kernel(x: Any, *, backend: Any, out: Any) -> Any:
+        result = np.array(backend.to_host(right(x, backend=backend, out=out)))
+        return backend.from_host(wrong(backend.to_host(x), result))
 
     entry = kernel_entry(spec, kernel)
     engine.registry.add(Owner("saboteur"), kernels=[(backend, entry)], override=True)

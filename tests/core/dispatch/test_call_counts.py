@@ -74,7 +74,7 @@ def test_a_key_takes_few_calls() -> None:
     generator = tp.random.Generator(0)
     for _ in range(WARM):
         generator.key()
-    assert len(python_calls(generator.key)) <= 48
+    assert len(python_calls(generator.key)) <= 54  # eight of them are the device's of the example
 
 
 def test_a_backend_says_once_how_large_a_group_must_be(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -106,10 +106,10 @@ def test_decompositions_ask_for_the_dtypes_of_their_calls(
                 plan, _ = everything.engine.explain(
                     entry.spec, everything.device, case.types, case.attributes
                 )
-                if on_host(plan):
+                if on_host(plan) or dtype == dt.string:  # the example's device holds bytes
                     continue
                 traced = trace_decomposition(everything.engine, plan, expand=expands)
-                assert traced is not None, (name, dtype, case.id)
+                assert traced is not None, (name, dtype, case.id, plan.how)
                 tried += 1
                 known = needed_dtypes(entry.spec, case) | REQUIRED | KEYS.get(name, set())
                 more = asked_dtypes(traced.calls) - known
