@@ -37,7 +37,7 @@ struct tp_device {
     uint64_t used, limit;   /* bytes */
     int waiting;            /* commands that have not ended */
     bool lost;
-    tp_status injected; /* what becomes of the next command */
+    tp_status injected; /* what becomes of the next command that is given */
     fault *untold; /* what tp_synchronize returns next */
 };
 
@@ -64,6 +64,7 @@ typedef struct command {
     struct command *next;
     tp_program *program;
     tp_event *event;      /* instead of a program */
+    tp_status injected;   /* what becomes of it, not of commands that wait before it */
     tp_buffer *buffers[]; /* inputs, then outputs */
 } command;
 
@@ -445,8 +446,7 @@ static void execute(tp_queue *queue, command *each)
     if (!why && device->lost)
         why = new_fault(device, kernel, fail_lost());
     if (!why) {
-        tp_status status = device->injected;
-        device->injected = TP_OK;
+        tp_status status = each->injected;
         while (status == TP_TIMEOUT && !queue->closing)
             pthread_cond_wait(&device->changed, &device->lock);
         pthread_mutex_unlock(&device->lock);
@@ -579,6 +579,8 @@ tp_status tp_launch(tp_queue *queue, tp_program *program, tp_buffer *const *inpu
         for (size_t i = 0; i < count; i++)
             each->buffers[i]->references++;
         each->program = program;
+        each->injected = device->injected;
+        device->injected = TP_OK;
         program->references++;
         device->waiting++;
         give(queue, each);
