@@ -19,17 +19,10 @@ def model_of(
     op_type: str,
     inputs: list[Any],
     attributes: dict[str, Any] | None = None,
-    *,
-    opset: int = NEWEST,
-    outputs: int = 1,
-    constant: tuple[int, ...] = (),
-    domain: str = "",
+    **options: Any,
 ) -> tensorplug_onnx.Model:
-    """Return a model whose inputs are x0, x1, ... without the constant ones and None."""
-    found = proto_of(
-        op_type, inputs, attributes, opset=opset, outputs=outputs, constant=constant, domain=domain
-    )
-    return tensorplug_onnx.load(found)
+    """Return the model of ``proto_of``."""
+    return tensorplug_onnx.load(proto_of(op_type, inputs, attributes, **options))
 
 
 def proto_of(
@@ -42,7 +35,7 @@ def proto_of(
     constant: tuple[int, ...] = (),
     domain: str = "",
 ) -> Any:
-    """Return the protobuf of ``model_of``."""
+    """Return a model whose inputs are x0, x1, ... without the constant ones and None."""
     names = ["" if one is None else f"x{at}" for at, one in enumerate(inputs)]
     made = [f"y{at}" for at in range(outputs)]
     node = helper.make_node(op_type, names, made, domain=domain, **(attributes or {}))
